@@ -28,8 +28,12 @@ constexpr std::array<DTypeInfo, 13> kInfo = {{{"F64", 8},
 
 }  // namespace
 
-size_t dtype_size(DType dtype) { return kInfo[static_cast<size_t>(dtype)].size; }
-const char* dtype_name(DType dtype) { return kInfo[static_cast<size_t>(dtype)].name; }
+size_t dtype_size(DType dtype) {
+  return kInfo[static_cast<size_t>(dtype)].size;
+}
+const char* dtype_name(DType dtype) {
+  return kInfo[static_cast<size_t>(dtype)].name;
+}
 
 std::optional<DType> dtype_from_name(std::string_view name) {
   for (size_t i = 0; i < kInfo.size(); ++i) {
@@ -54,8 +58,9 @@ float f8_e4m3_to_float(uint8_t bits) {
   const int exponent = (bits >> 3) & 15;
   const int mantissa = bits & 7;
   if (exponent == 15 && mantissa == 7) return std::numeric_limits<float>::quiet_NaN();
-  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
-                                        : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+  const float magnitude = exponent == 0
+                              ? std::ldexp(static_cast<float>(mantissa), -9)
+                              : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
   return (bits & 0x80) ? -magnitude : magnitude;
 }
 

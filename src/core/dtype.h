@@ -10,11 +10,23 @@
 namespace fathom {
 
 enum class DType : uint8_t {
-  kF64, kF32, kF16, kBF16, kF8E4M3, kF8E5M2, kF8E8M0, kI64, kI32, kI16, kI8, kU8, kBool
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E5M2,
+  kF8E8M0,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU8,
+  kBool
 };
 
-size_t dtype_size(DType dtype);              // bytes per element
-const char* dtype_name(DType dtype);         // as in a safetensors header: "BF16", "F8_E4M3", ...
+size_t dtype_size(DType dtype);       // bytes per element
+const char* dtype_name(DType dtype);  // as in a safetensors header: "BF16", "F8_E4M3", ...
 std::optional<DType> dtype_from_name(std::string_view name);
 
 inline float bf16_to_float(uint16_t bits) {

@@ -20,7 +20,8 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 
 Code code_of_errno(int error_number) {
-  return error_number == ENOENT || error_number == ENOTDIR ? Code::kNotFound : Code::kInvalidArgument;
+  return error_number == ENOENT || error_number == ENOTDIR ? Code::kNotFound
+                                                           : Code::kInvalidArgument;
 }
 
 // One number from a one-number file such as a cgroup limit; `absent` if it has none.
@@ -38,7 +39,8 @@ Result<File> File::open(const std::filesystem::path& path) {
   file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file.fd_ < 0) {
     const int saved = errno;
-    return error(code_of_errno(saved), fmt::format("cannot open {}: {}", path.string(), std::strerror(saved)));
+    return error(code_of_errno(saved),
+                 fmt::format("cannot open {}: {}", path.string(), std::strerror(saved)));
   }
   struct stat info {};
   if (::fstat(file.fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -48,7 +50,9 @@ Result<File> File::open(const std::filesystem::path& path) {
   return file;
 }
 
-File::File(File&& other) noexcept { *this = std::move(other); }
+File::File(File&& other) noexcept {
+  *this = std::move(other);
+}
 
 File& File::operator=(File&& other) noexcept {
   std::swap(fd_, other.fd_);
@@ -64,14 +68,17 @@ File::~File() {
 Status File::read_at(uint64_t offset, void* out, size_t bytes) const {
   char* cursor = static_cast<char*>(out);
   while (bytes > 0) {
-    const ssize_t got = ::pread(fd_, cursor, std::min<size_t>(bytes, size_t{1} << 30), static_cast<off_t>(offset));
+    const ssize_t got =
+        ::pread(fd_, cursor, std::min<size_t>(bytes, size_t{1} << 30), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      return {Code::kCorrupt, fmt::format("reading {} at byte {}: {}", path_.string(), offset, std::strerror(errno))};
+      return {Code::kCorrupt, fmt::format("reading {} at byte {}: {}", path_.string(), offset,
+                                          std::strerror(errno))};
     }
     if (got == 0) {
-      return {Code::kCorrupt, fmt::format("{} ends at byte {}, {} more were expected; the file is truncated",
-                                          path_.string(), offset, bytes)};
+      return {Code::kCorrupt,
+              fmt::format("{} ends at byte {}, {} more were expected; the file is truncated",
+                          path_.string(), offset, bytes)};
     }
     cursor += got;
     offset += static_cast<uint64_t>(got);
@@ -83,8 +90,9 @@ Status File::read_at(uint64_t offset, void* out, size_t bytes) const {
 Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t max_bytes) {
   FATHOM_ASSIGN(File file, File::open(path));
   if (file.size() > max_bytes) {
-    return error(Code::kInvalidArgument, fmt::format("{} has {} bytes; at most {} are accepted here", path.string(),
-                                                     file.size(), max_bytes));
+    return error(Code::kInvalidArgument,
+                 fmt::format("{} has {} bytes; at most {} are accepted here", path.string(),
+                             file.size(), max_bytes));
   }
   std::string text(file.size(), '\0');
   FATHOM_TRY(file.read_at(0, text.data(), text.size()));
@@ -98,9 +106,11 @@ Result<HugeBuffer> HugeBuffer::allocate(size_t bytes) {
     return error(Code::kOutOfMemory, fmt::format("cannot allocate {} bytes", bytes));
   }
   const size_t length = (bytes + kHugePage - 1) / kHugePage * kHugePage + kHugePage;
-  void* map = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* map = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) {
-    return error(Code::kOutOfMemory, fmt::format("cannot allocate {} bytes: {}", bytes, std::strerror(errno)));
+    return error(Code::kOutOfMemory,
+                 fmt::format("cannot allocate {} bytes: {}", bytes, std::strerror(errno)));
   }
   const auto address = reinterpret_cast<uintptr_t>(map);
   buffer.map_ = map;
@@ -111,7 +121,9 @@ Result<HugeBuffer> HugeBuffer::allocate(size_t bytes) {
   return buffer;
 }
 
-HugeBuffer::HugeBuffer(HugeBuffer&& other) noexcept { *this = std::move(other); }
+HugeBuffer::HugeBuffer(HugeBuffer&& other) noexcept {
+  *this = std::move(other);
+}
 
 HugeBuffer& HugeBuffer::operator=(HugeBuffer&& other) noexcept {
   std::swap(data_, other.data_);
@@ -136,7 +148,8 @@ uint64_t available_memory_bytes() {
     if (key == "MemAvailable:") available = kib * 1024;
   }
   constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
-  const uint64_t limit = read_number("/sys/fs/cgroup/memory.max", kNone);  // the file may hold "max"
+  const uint64_t limit =
+      read_number("/sys/fs/cgroup/memory.max", kNone);  // the file may hold "max"
   const uint64_t used = read_number("/sys/fs/cgroup/memory.current", 0);
   if (limit != kNone) available = std::min(available, limit > used ? limit - used : 0);
   return available;

@@ -53,7 +53,8 @@ class HugeBuffer {
   size_t map_size_ = 0;
 };
 
-uint64_t available_memory_bytes();  // what a new allocation may take: MemAvailable, cgroup limit respected
-uint64_t resident_memory_bytes();   // resident set of this process
+uint64_t
+available_memory_bytes();  // what a new allocation may take: MemAvailable, cgroup limit respected
+uint64_t resident_memory_bytes();  // resident set of this process
 
 }  // namespace fathom

@@ -1,4 +1,5 @@
-// Logging: spdlog to stderr. The library is quiet (warnings only) until an application raises the level.
+// Logging: spdlog to stderr. The library is quiet (warnings only) until an application raises the
+// level.
 #pragma once
 
 #include <spdlog/spdlog.h>

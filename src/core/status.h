@@ -57,23 +57,23 @@ const char* code_name(Code code);  // "invalid_argument", ...
 #define FATHOM_CONCAT(a, b) FATHOM_CONCAT_INNER(a, b)
 
 // Returns from a function of type Status if `expr` failed.
-#define FATHOM_RETURN_IF_ERROR(expr)                           \
-  do {                                                         \
+#define FATHOM_RETURN_IF_ERROR(expr)                                      \
+  do {                                                                    \
     if (::fathom::Status status_ = (expr); !status_.ok()) return status_; \
   } while (false)
 
 // Returns from a function of type Result<T> if the Status `expr` failed.
-#define FATHOM_TRY(expr)                                       \
-  do {                                                         \
-    if (::fathom::Status status_ = (expr); !status_.ok())      \
+#define FATHOM_TRY(expr)                                             \
+  do {                                                               \
+    if (::fathom::Status status_ = (expr); !status_.ok())            \
       return ::tl::unexpected<::fathom::Status>(std::move(status_)); \
   } while (false)
 
 // Declares `lhs` from a Result<T>, or returns its error from a function of type Result<U>.
 #define FATHOM_ASSIGN(lhs, expr) FATHOM_ASSIGN_IMPL(FATHOM_CONCAT(result_, __LINE__), lhs, expr)
-#define FATHOM_ASSIGN_IMPL(tmp, lhs, expr)                                         \
-  auto tmp = (expr);                                                               \
-  if (!tmp) return ::tl::unexpected<::fathom::Status>(std::move(tmp).error());     \
+#define FATHOM_ASSIGN_IMPL(tmp, lhs, expr)                                     \
+  auto tmp = (expr);                                                           \
+  if (!tmp) return ::tl::unexpected<::fathom::Status>(std::move(tmp).error()); \
   lhs = std::move(*tmp)
 
 // The same in a function of type Status.

@@ -1,4 +1,5 @@
-// The pool: workers spin briefly for the next loop, then sleep; units are claimed from one atomic counter.
+// The pool: workers spin briefly for the next loop, then sleep; units are claimed from one atomic
+// counter.
 #include "core/thread_pool.h"
 
 #include <sched.h>
@@ -73,7 +74,8 @@ struct ThreadPool::Impl {
     uint64_t seen = 0;
     for (;;) {
       uint64_t gen = seen;
-      for (int spin = 0; spin < kSpins && gen == seen && !stop.load(std::memory_order_relaxed); ++spin) {
+      for (int spin = 0; spin < kSpins && gen == seen && !stop.load(std::memory_order_relaxed);
+           ++spin) {
         gen = claim.load(std::memory_order_acquire) >> kUnitBits;
         cpu_relax();
       }
@@ -108,7 +110,9 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : impl_->workers) worker.join();
 }
 
-int ThreadPool::size() const { return static_cast<int>(impl_->workers.size()) + 1; }
+int ThreadPool::size() const {
+  return static_cast<int>(impl_->workers.size()) + 1;
+}
 
 void ThreadPool::run(int64_t units, void* context, UnitFn fn) {
   if (units <= 0) return;
@@ -119,7 +123,8 @@ void ThreadPool::run(int64_t units, void* context, UnitFn fn) {
   }
   // The counter of the last loop is exhausted, so nobody can claim while the fields change: a
   // worker that still reads them finds unit >= total or fails its compare-exchange.
-  pool.claim.store((pool.generation << Impl::kUnitBits) | Impl::kUnitMask, std::memory_order_release);
+  pool.claim.store((pool.generation << Impl::kUnitBits) | Impl::kUnitMask,
+                   std::memory_order_release);
   pool.done.store(0, std::memory_order_relaxed);
   pool.units.store(units, std::memory_order_relaxed);
   pool.context.store(context, std::memory_order_relaxed);

@@ -14,7 +14,8 @@ namespace fathom {
 
 class ThreadPool {
  public:
-  // `threads` includes the calling thread; 0 = one per available processor (affinity mask respected).
+  // `threads` includes the calling thread; 0 = one per available processor (affinity mask
+  // respected).
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -28,9 +29,8 @@ class ThreadPool {
   template <typename Fn>
   void parallel_for(int64_t units, Fn&& fn) {
     using F = std::remove_reference_t<Fn>;
-    run(units, const_cast<std::remove_const_t<F>*>(&fn), [](void* context, int64_t unit, int worker) {
-      (*static_cast<F*>(context))(unit, worker);
-    });
+    run(units, const_cast<std::remove_const_t<F>*>(&fn),
+        [](void* context, int64_t unit, int worker) { (*static_cast<F*>(context))(unit, worker); });
   }
 
  private:
