@@ -21,11 +21,11 @@
 namespace fathom {
 
 struct ModelOptions {
-  int threads = 0;               // 0 = one per available processor; never enters the arithmetic
-  Isa isa = best_isa();          // all give the same bits
-  DType kv_dtype = DType::kF32;  // kF32 or kBF16: the form in which the cache is read
-  bool dummy_weights = false;    // --load-format dummy: random weights, only config.json is read
-  bool mmap = false;             // read weights through a mapping instead of positioned reads
+  int threads = 0;  // 0 = one per available processor; never enters the arithmetic
+  kernels::Isa isa = kernels::best_isa();  // all give the same bits
+  DType kv_dtype = DType::kF32;            // kF32 or kBF16: the form in which the cache is read
+  bool dummy_weights = false;  // --load-format dummy: random weights, only config.json is read
+  bool mmap = false;           // read weights through a mapping instead of positioned reads
   std::vector<std::pair<std::string, std::string>> config_overrides;  // key, JSON value
   Progress progress;  // bytes of weights loaded, total
 };
@@ -63,7 +63,7 @@ class Model {
   uint64_t weight_bytes() const;  // memory held by weights
   uint64_t fingerprint() const;   // numeric contract version, weights, backend, dtype choices
   ThreadPool& pool();
-  KernelContext& kernels();
+  kernels::KernelContext& kernels();
 
   // Writes the rows' KV entries, then attends. `kv` has one element per KvLayout group. Checks the
   // plan (token, position and page ranges) and refuses a bad one without touching the cache.

@@ -22,9 +22,11 @@ struct RopeSpec {
   double factor = 1;
   int64_t original_max_position_embeddings = 0;      // yarn, llama3
   double beta_fast = 32, beta_slow = 1;              // yarn
-  double mscale = 0, mscale_all_dim = 0;             // yarn; 0 = key absent
+  double mscale = 1, mscale_all_dim = 0;             // yarn; these are an absent key's values
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
   bool interleaved = false;                          // pairs (2i, 2i+1) instead of (i, i + dim/2)
+
+  bool operator==(const RopeSpec&) const = default;
 };
 
 enum class AttentionKind { kGqa, kMla };
@@ -67,7 +69,6 @@ struct FfnSpec {
   int n_routed_experts = 0;
   int n_shared_experts = 0;  // one fused MLP of width n_shared_experts * intermediate_size
   int num_experts_per_tok = 0;
-  bool mlp_bias = false;
   RouterSpec router;
 };
 
@@ -99,6 +100,7 @@ struct ModelConfig {
   std::vector<int32_t> eos_token_ids;  // config.json's own, before generation_config.json
   int32_t bos_token_id = -1;
   std::vector<std::string> ignored_keys;  // keys of config.json that have no meaning here
+  uint64_t source_hash = 0;  // of the JSON that was read, overrides applied; for fingerprints
 
   int num_hidden_layers() const { return static_cast<int>(layers.size()); }
 };
