@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "types/token_logprobs.h"
 
 namespace fathom {
 
@@ -20,16 +21,6 @@ enum class FinishReason {
   kError,      // see StreamEvent::error
 };
 const char* finish_reason_name(FinishReason reason);  // "stop", "length", "cancelled", "error"
-
-struct TokenLogprob {
-  int32_t id = 0;
-  float logprob = 0;  // natural logarithm, of the model's raw distribution
-};
-
-struct TokenLogprobs {
-  float logprob = 0;              // of the token that was chosen
-  std::vector<TokenLogprob> top;  // the n best, descending; ties: lowest id first
-};
 
 // What a request cost. Seconds; queue + prefill + decode = submit to the last token.
 struct Usage {
