@@ -13,7 +13,7 @@ namespace fathom {
 // "BF16 [128, 64]"; a scalar is "F32 []".
 std::string describe_tensor(DType dtype, const std::vector<int64_t>& shape);
 
-// One thing that is wrong. Empty fields are left out of the message.
+// One thing that is wrong, as words. Empty fields are left out of the message.
 struct Offender {
   std::string problem;   // "missing tensor", "unexpected tensor", "wrong shape", ...
   std::string name;      // of the tensor; empty if it concerns a file as a whole
@@ -25,7 +25,8 @@ struct Offender {
 // The offenders of one checkpoint. Owned and filled by one thread.
 class OffenderReport {
  public:
-  static constexpr size_t kMaxLines = 50;  // further offenders are counted, not listed
+  static constexpr size_t kMaxLines = 50;   // listed in a message; the others are counted
+  static constexpr size_t kMaxKept = 1000;  // stored
 
   void add(Offender offender);
   void missing(std::string name, std::string expected);
@@ -36,8 +37,9 @@ class OffenderReport {
   void set_stored_names(std::vector<std::string> names) { stored_names_ = std::move(names); }
   void set_model_names(std::vector<std::string> names) { model_names_ = std::move(names); }
 
-  bool empty() const { return offenders_.empty(); }
-  size_t size() const { return offenders_.size(); }
+  bool empty() const { return count_ == 0; }
+  size_t size() const { return count_; }
+  // The first kMaxKept of them: a hostile file may have millions.
   const std::vector<Offender>& offenders() const { return offenders_; }
 
   // Ok if there are no offenders; otherwise kCorrupt with "HEADLINE (N problems):" and a line for
@@ -48,6 +50,7 @@ class OffenderReport {
  private:
   std::string line(const Offender& offender) const;
 
+  size_t count_ = 0;
   std::vector<Offender> offenders_;
   std::vector<std::string> stored_names_;
   std::vector<std::string> model_names_;
