@@ -21,10 +21,11 @@
 namespace fathom {
 
 class ChatTemplate;
+struct EngineParts;
 
 struct EngineOptions {
   ModelOptions model;
-  int max_num_seqs = 64;             // sequences that may be in one step
+  int max_num_seqs = 64;             // sequences that run at once; at most max_num_batched_tokens
   int max_num_batched_tokens = 512;  // rows of one step
   int block_size = 16;               // tokens per KV page: 8, 16, 32, 64 or 128
   uint64_t kv_memory_bytes = 0;      // 0 = from free memory and what max_num_seqs can use
@@ -45,10 +46,11 @@ struct TextPrompt {
   bool parse_special = true;       // false: what looks like a special token is plain text
 };
 using TokenPrompt = std::vector<int32_t>;
+using Prompt = std::variant<TokenPrompt, TextPrompt, ChatPrompt>;
 
 struct Request {
   std::string id;  // unique among live requests; "" = the engine makes one
-  std::variant<TokenPrompt, TextPrompt, ChatPrompt> prompt;
+  Prompt prompt;
   SamplingParams sampling;     // start from Engine::default_sampling() for the model's defaults
   int priority = 0;            // lower runs earlier; equal: first come, first served
   size_t stream_capacity = 0;  // events that may wait for the reader; 0 = the whole answer.
@@ -70,7 +72,7 @@ struct EngineMetrics {
   uint64_t requests_length = 0;
   uint64_t requests_cancelled = 0;
   uint64_t requests_failed = 0;
-  uint64_t prompt_tokens = 0;      // of finished and live requests, first computation only
+  uint64_t prompt_tokens = 0;      // of requests that have their first token
   uint64_t completion_tokens = 0;  // sampled
   uint64_t recomputed_tokens = 0;  // rows spent on resuming preempted sequences
   uint64_t preemptions = 0;
@@ -84,6 +86,8 @@ class Engine {
   // cache. Without tokenizer.json the engine takes and gives ids only.
   static Result<std::unique_ptr<Engine>> open(const std::string& model,
                                               const EngineOptions& options);
+  // The same from parts that the caller made.
+  static Result<std::unique_ptr<Engine>> assemble(EngineParts parts, const EngineOptions& options);
   // Ends live requests with a kCancelled event.
   ~Engine();
   Engine(const Engine&) = delete;
@@ -97,8 +101,7 @@ class Engine {
   EngineMetrics metrics() const;
 
   // Ids that submit() would give to the model for this prompt.
-  Result<std::vector<int32_t>> encode_prompt(
-      const std::variant<TokenPrompt, TextPrompt, ChatPrompt>& prompt) const;
+  Result<std::vector<int32_t>> encode_prompt(const Prompt& prompt) const;
 
   const Tokenizer* tokenizer() const;         // nullptr: the folder has none
   const ChatTemplate* chat_template() const;  // nullptr: the folder has none

@@ -44,7 +44,9 @@ TokenStream::TokenStream(std::string request_id, size_t capacity, std::function<
 
 TokenStream::~TokenStream() = default;
 
-const std::string& TokenStream::request_id() const { return impl_->request_id; }
+const std::string& TokenStream::request_id() const {
+  return impl_->request_id;
+}
 
 std::optional<StreamEvent> TokenStream::next(double timeout_seconds) {
   std::unique_lock<std::mutex> lock(impl_->mutex);

@@ -1,0 +1,198 @@
+// Engine: checks requests, encodes prompts and hands them to the step loop.
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/file.h"
+#include "engine/memory_plan.h"
+#include "engine/parts.h"
+#include "engine/prompt.h"
+#include "engine/step_loop.h"
+#include "sampler/philox.h"
+
+namespace fathom {
+
+namespace {
+
+// Ids that stand for something: a row of logits may be wider than the tokenizer and have holes.
+std::vector<IdRange> sampleable_ids(int64_t vocab_size, const Tokenizer* tokenizer) {
+  const int32_t width = static_cast<int32_t>(vocab_size);
+  if (tokenizer == nullptr) return {{0, width}};
+  std::vector<IdRange> ranges;
+  const int32_t end = std::min(width, tokenizer->vocab_size());
+  for (int32_t id = 0; id < end; ++id) {
+    if (tokenizer->token_text(id).empty()) continue;
+    if (ranges.empty() || ranges.back().end != id) ranges.push_back({id, id});
+    ranges.back().end = id + 1;
+  }
+  return ranges;
+}
+
+Status check_options(const EngineOptions& options) {
+  const auto at_least_one = [](const char* name, int value) {
+    return value >= 1 ? Status()
+                      : Status(Code::kInvalidArgument,
+                               fmt::format("{} is {}; it must be at least 1.", name, value));
+  };
+  FATHOM_RETURN_IF_ERROR(at_least_one("max_num_seqs", options.max_num_seqs));
+  FATHOM_RETURN_IF_ERROR(at_least_one("max_num_batched_tokens", options.max_num_batched_tokens));
+  FATHOM_RETURN_IF_ERROR(at_least_one("max_queued_requests", options.max_queued_requests));
+  if (!KvCache::is_page_size(options.block_size)) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("block_size is {}; use 8, 16, 32, 64 or 128.", options.block_size));
+  }
+  return Status();
+}
+
+}  // namespace
+
+struct Engine::Impl {
+  EngineParts parts;
+  EngineOptions options;
+  PromptEncoder prompts;
+  LiveRequest::Shared shared;
+  int64_t max_model_len = 0;
+  uint64_t seed_key = 0;  // seeds of requests without one are drawn from it
+  std::atomic<uint64_t> submitted{0};
+  std::unique_ptr<StepLoop> loop;  // last: its thread uses the rest
+
+  Result<SamplingParams> complete(const SamplingParams& given, int64_t prompt_tokens,
+                                  uint64_t number) const;
+};
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::assemble(EngineParts parts, const EngineOptions& options) {
+  FATHOM_TRY(check_options(options));
+  auto impl = std::make_unique<Impl>();
+  Impl& engine = *impl;
+  engine.parts = std::move(parts);
+  engine.options = options;
+  // Every running sequence must find a row in every step.
+  engine.options.max_num_seqs = std::min(options.max_num_seqs, options.max_num_batched_tokens);
+  StepModel& model = *engine.parts.model;
+  const ModelConfig& config = model.config();
+  FATHOM_ASSIGN(const MemoryPlan memory,
+                plan_memory(engine.options, model.kv_layout(), config.max_position_embeddings,
+                            available_memory_bytes()));
+  engine.options.kv_memory_bytes = memory.kv_memory_bytes;
+  engine.options.max_model_len = memory.max_model_len;
+  engine.max_model_len = memory.max_model_len;
+
+  const Tokenizer* tokenizer = engine.parts.tokenizer.get();
+  engine.prompts.tokenizer = tokenizer;
+  engine.prompts.chat_template = engine.parts.chat_template.get();
+  engine.prompts.vocab_size = config.vocab_size;
+  engine.shared.tokenizer = tokenizer;
+  engine.shared.stop_ids = collect_stop_ids(config, engine.parts.generation, tokenizer);
+  engine.shared.vocabulary.row_width = static_cast<int32_t>(config.vocab_size);
+  engine.shared.vocabulary.allowed = sampleable_ids(config.vocab_size, tokenizer);
+  std::random_device entropy;
+  engine.seed_key = (uint64_t{entropy()} << 32) | entropy();
+
+  StepLoop::Parts loop;
+  loop.model = &model;
+  loop.shared = engine.shared;
+  loop.scheduler = {engine.options.max_num_seqs, engine.options.max_num_batched_tokens,
+                    memory.max_model_len};
+  loop.block_size = options.block_size;
+  loop.page_count = memory.page_count;
+  loop.max_queued_requests = options.max_queued_requests;
+  FATHOM_ASSIGN(engine.loop, StepLoop::start(std::move(loop)));
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+// Checks the parameters and fills in max_tokens and the seed.
+Result<SamplingParams> Engine::Impl::complete(const SamplingParams& given, int64_t prompt_tokens,
+                                              uint64_t number) const {
+  FATHOM_TRY(validate_sampling(given, shared.vocabulary.row_width));
+  SamplingParams params = given;
+  if (params.max_tokens < 0) {
+    const int64_t rest = std::max<int64_t>(1, max_model_len - prompt_tokens);
+    params.max_tokens = static_cast<int32_t>(std::min<int64_t>(rest, INT32_MAX));
+  }
+  if (!params.seed) {
+    const auto bits =
+        philox4x32_10({static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32), 0, 0},
+                      {static_cast<uint32_t>(seed_key), static_cast<uint32_t>(seed_key >> 32)});
+    // 53 bits: JSON readers keep them exactly.
+    params.seed = ((uint64_t{bits[1]} << 32) | bits[0]) >> 11;
+  }
+  if (parts.tokenizer == nullptr && !params.stop.empty()) {
+    return error(Code::kInvalidArgument,
+                 "Stop strings need text, but the model's folder has no tokenizer.json; use "
+                 "stop_token_ids.");
+  }
+  FATHOM_TRY(loop->check(prompt_tokens, params.max_tokens));
+  return params;
+}
+
+Result<std::shared_ptr<TokenStream>> Engine::submit(Request request) {
+  Submission submission;
+  submission.submit_time = now_seconds();
+  const uint64_t number = impl_->submitted.fetch_add(1);
+  FATHOM_ASSIGN(submission.prompt, impl_->prompts.encode(request.prompt));
+  FATHOM_ASSIGN(
+      submission.sampling,
+      impl_->complete(request.sampling, static_cast<int64_t>(submission.prompt.size()), number));
+  submission.priority = request.priority;
+  const std::string id = request.id.empty() ? fmt::format("request-{}", number) : request.id;
+  const size_t whole_answer = static_cast<size_t>(submission.sampling.max_tokens) + 1;
+  const size_t capacity =
+      request.stream_capacity == 0 ? whole_answer : std::max<size_t>(1, request.stream_capacity);
+  submission.stream = std::make_shared<TokenStream>(id, capacity, std::move(request.on_event));
+  std::shared_ptr<TokenStream> stream = submission.stream;
+  FATHOM_TRY(impl_->loop->submit(std::move(submission)));
+  return stream;
+}
+
+void Engine::cancel(const std::string& request_id) {
+  impl_->loop->cancel(request_id);
+}
+void Engine::drain() {
+  impl_->loop->drain();
+}
+EngineMetrics Engine::metrics() const {
+  return impl_->loop->metrics();
+}
+
+Result<std::vector<int32_t>> Engine::encode_prompt(const Prompt& prompt) const {
+  return impl_->prompts.encode(prompt);
+}
+
+const Tokenizer* Engine::tokenizer() const {
+  return impl_->parts.tokenizer.get();
+}
+const ChatTemplate* Engine::chat_template() const {
+  return impl_->parts.chat_template.get();
+}
+const ModelConfig& Engine::config() const {
+  return impl_->parts.model->config();
+}
+int64_t Engine::max_model_len() const {
+  return impl_->max_model_len;
+}
+const EngineOptions& Engine::options() const {
+  return impl_->options;
+}
+std::string Engine::fingerprint() const {
+  return fmt::format("fp_{:016x}", impl_->parts.model->fingerprint());
+}
+SamplingParams Engine::default_sampling() const {
+  return impl_->parts.generation.sampling;
+}
+const std::vector<int32_t>& Engine::stop_ids() const {
+  return impl_->shared.stop_ids;
+}
+std::string Engine::name() const {
+  return impl_->parts.name;
+}
+
+}  // namespace fathom

@@ -1,0 +1,75 @@
+// LiveRequest: an accepted request from submit to its terminal event.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sampler/sampler.h"
+#include "scheduler/scheduler.h"
+#include "stream/detokenizer.h"
+#include "stream/stop_matcher.h"
+#include "stream/token_stream.h"
+#include "types/sampling_params.h"
+
+namespace fathom {
+
+// What submit() hands to the engine's thread; checked, with every default filled in.
+struct Submission {
+  std::vector<int32_t> prompt;
+  SamplingParams sampling;  // max_tokens and seed are set
+  int priority = 0;
+  double submit_time = 0;  // now_seconds()
+  std::shared_ptr<TokenStream> stream;
+};
+
+// Turns chosen tokens into events and decides when the request is over. Owned and used by the
+// engine's thread, but for sampler(), which one worker at a time may read.
+class LiveRequest {
+ public:
+  // What all requests of an engine share; must outlive the request.
+  struct Shared {
+    const Tokenizer* tokenizer = nullptr;  // nullptr: ids only
+    std::vector<int32_t> stop_ids;         // end of sequence, ascending
+    SamplerVocabulary vocabulary;
+  };
+  LiveRequest(const Submission& submission, SequenceId id, const Shared& shared);
+
+  SequenceId id() const { return id_; }
+  const std::string& request_id() const { return stream_->request_id(); }
+  const Sampler& sampler() const { return sampler_; }
+  int32_t completion_tokens() const { return usage_.completion_tokens; }
+
+  void on_scheduled(double now);  // a step works on it
+  void on_preempted() { ++usage_.preemptions; }
+
+  // Takes the next token. Pushes its event, unless it is the terminal one, which is returned.
+  std::optional<StreamEvent> take(const SampledToken& token, double now);
+  // The terminal event of a request that ends here; it gives out the text that was held back.
+  StreamEvent finish(FinishReason reason, Status error, double now);
+  TokenStream& stream() { return *stream_; }
+
+ private:
+  bool is_stop_id(int32_t id) const;
+  void append_text(const std::string& text, StreamEvent* event);
+  void flush_text(StreamEvent* event);
+  StreamEvent terminal(StreamEvent event, double now);
+
+  SequenceId id_;
+  const Shared* shared_;
+  SamplingParams params_;
+  std::shared_ptr<TokenStream> stream_;
+  Sampler sampler_;
+  std::optional<IncrementalDetokenizer> detokenizer_;
+  StopMatcher stop_matcher_;
+
+  Usage usage_;
+  double submit_time_;
+  double first_step_time_ = -1;  // -1 = not yet
+  double first_token_time_ = -1;
+  double last_token_time_ = -1;
+};
+
+}  // namespace fathom

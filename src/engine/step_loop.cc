@@ -1,0 +1,278 @@
+// The step loop and its mailbox.
+#include "engine/step_loop.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/log.h"
+
+namespace fathom {
+
+namespace {
+
+Result<KvPool> allocate_pool(const KvLayout& layout, int32_t page_size, int64_t page_count) {
+  KvPool pool;
+  for (const KvGroup& group : layout.groups) {
+    KvMemory memory;
+    memory.page_size = page_size;
+    memory.page_count = page_count;
+    memory.page_stride = group.bytes_per_entry * static_cast<size_t>(page_size);
+    FATHOM_ASSIGN(HugeBuffer buffer, HugeBuffer::allocate(memory.page_stride * page_count));
+    memory.base = buffer.data();
+    pool.bytes += buffer.size();
+    pool.buffers.push_back(std::move(buffer));
+    pool.memory.push_back(memory);
+  }
+  return pool;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StepLoop>> StepLoop::start(Parts parts) {
+  auto loop = std::unique_ptr<StepLoop>(new StepLoop(std::move(parts)));
+  const Parts& p = loop->parts_;
+  FATHOM_ASSIGN(KvCache cache, KvCache::create(p.model->kv_layout(), p.block_size, p.page_count));
+  loop->cache_ = std::make_unique<KvCache>(std::move(cache));
+  FATHOM_ASSIGN(loop->scheduler_, Scheduler::create(p.scheduler, loop->cache_.get()));
+  FATHOM_ASSIGN(loop->kv_, allocate_pool(p.model->kv_layout(), p.block_size, p.page_count));
+  loop->scratch_.resize(p.model->pool().size());
+  loop->counters_.kv_pages_total = p.page_count;
+  loop->counters_.kv_memory_bytes = loop->kv_.bytes;
+  loop->counters_.weight_bytes = p.model->weight_bytes();
+  loop->publish();
+  loop->thread_ = std::thread([raw = loop.get()] { raw->run(); });
+  return loop;
+}
+
+StepLoop::~StepLoop() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    mailbox_.closing = true;
+  }
+  work_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status StepLoop::check(int64_t prompt_tokens, int64_t max_tokens) const {
+  return scheduler_->check(prompt_tokens, max_tokens);
+}
+
+Status StepLoop::submit(Submission submission) {
+  const std::string id = submission.stream->request_id();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const size_t limit = static_cast<size_t>(parts_.max_queued_requests) +
+                         static_cast<size_t>(parts_.scheduler.max_num_seqs);
+    Status refusal;
+    if (draining_ || mailbox_.closing) {
+      refusal =
+          Status(Code::kUnavailable, "The engine is shutting down; no requests are accepted.");
+    } else if (accepted_.count(id) != 0) {
+      refusal = Status(Code::kInvalidArgument,
+                       fmt::format("A request with the id \"{}\" is running already.", id));
+    } else if (accepted_.size() >= limit) {
+      refusal = Status(Code::kUnavailable,
+                       fmt::format("{} requests are waiting already (max_queued_requests is {}); "
+                                   "try again later.",
+                                   accepted_.size() - parts_.scheduler.max_num_seqs,
+                                   parts_.max_queued_requests));
+    }
+    if (!refusal.ok()) {
+      ++refused_count_;
+      return refusal;
+    }
+    accepted_.insert(id);
+    ++accepted_count_;
+    ++open_streams_;
+    mailbox_.submissions.push_back(std::move(submission));
+  }
+  work_.notify_all();
+  return Status();
+}
+
+void StepLoop::cancel(const std::string& request_id) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (accepted_.count(request_id) == 0) return;
+    mailbox_.cancellations.push_back(request_id);
+  }
+  work_.notify_all();
+}
+
+void StepLoop::drain() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  draining_ = true;
+  finished_.wait(lock, [this] { return open_streams_ == 0; });
+}
+
+EngineMetrics StepLoop::metrics() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  EngineMetrics metrics = published_;
+  metrics.requests_accepted = accepted_count_;
+  metrics.requests_refused = refused_count_;
+  // What lies in the mailbox waits too.
+  metrics.waiting = static_cast<int>(accepted_.size()) - metrics.running;
+  return metrics;
+}
+
+void StepLoop::run() {
+  while (true) {
+    Mailbox mail = wait_for_work();
+    for (Submission& submission : mail.submissions) accept(std::move(submission));
+    for (const std::string& id : mail.cancellations) cancel_live(id);
+    if (mail.closing) return close_all();
+    if (!live_.empty()) step();
+    publish();
+  }
+}
+
+StepLoop::Mailbox StepLoop::wait_for_work() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  work_.wait(lock, [this] { return !live_.empty() || !mailbox_.empty(); });
+  return std::exchange(mailbox_, Mailbox{{}, {}, mailbox_.closing});
+}
+
+void StepLoop::accept(Submission submission) {
+  const SequenceId id = next_id_++;
+  auto request = std::make_unique<LiveRequest>(submission, id, parts_.shared);
+  names_[request->request_id()] = id;
+  live_[id] = std::move(request);
+  const Status status = scheduler_->add(id, std::move(submission.prompt),
+                                        submission.sampling.max_tokens, submission.priority);
+  if (!status.ok()) end(id, FinishReason::kError, status);
+}
+
+void StepLoop::cancel_live(const std::string& request_id) {
+  const auto found = names_.find(request_id);
+  if (found != names_.end()) end(found->second, FinishReason::kCancelled, Status());
+}
+
+void StepLoop::end(SequenceId id, FinishReason reason, const Status& status) {
+  retire(id, live_.at(id)->finish(reason, status, now_seconds()));
+}
+
+// A reader that has seen the terminal event finds the pages free and the counters up to date.
+void StepLoop::retire(SequenceId id, StreamEvent terminal) {
+  switch (terminal.finish_reason) {
+    case FinishReason::kStop:
+      ++counters_.requests_stopped;
+      break;
+    case FinishReason::kLength:
+      ++counters_.requests_length;
+      break;
+    case FinishReason::kCancelled:
+      ++counters_.requests_cancelled;
+      break;
+    case FinishReason::kError:
+      ++counters_.requests_failed;
+      break;
+  }
+  const auto found = live_.find(id);
+  const std::unique_ptr<LiveRequest> request = std::move(found->second);
+  live_.erase(found);
+  names_.erase(request->request_id());
+  scheduler_->remove(id);
+  publish();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    accepted_.erase(request->request_id());
+  }
+  request->stream().push(std::move(terminal));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --open_streams_;
+  }
+  finished_.notify_all();
+}
+
+void StepLoop::close_all() {
+  while (!live_.empty()) end(live_.begin()->first, FinishReason::kCancelled, Status());
+}
+
+void StepLoop::step() {
+  const double begin = now_seconds();
+  scheduler_->plan(&step_);
+  for (const SequenceId id : step_.preempted) {
+    live_.at(id)->on_preempted();
+    ++counters_.preemptions;
+  }
+  for (const ScheduledRows& rows : step_.sequences) live_.at(rows.id)->on_scheduled(begin);
+  Status status =
+      step_.empty() ? Status(Code::kInternal, "The scheduler found nothing to do.") : compute();
+  if (!status.ok()) {
+    log::error("A step of {} rows failed: {}", step_.plan.rows(), status.message());
+    if (step_.empty()) return close_all();
+    for (const ScheduledRows& rows : step_.sequences) end(rows.id, FinishReason::kError, status);
+    return;
+  }
+  scheduler_->commit(step_);
+  sample_rows();
+  const double now = now_seconds();
+  ++counters_.steps;
+  counters_.step_seconds += now - begin;
+  for (const ScheduledRows& rows : step_.sequences) counters_.recomputed_tokens += rows.recomputed;
+  deliver(now);
+}
+
+// The forward pass. Whatever a model throws ends in a status: the thread must outlive one step.
+Status StepLoop::compute() try {
+  logits_.resize(step_.plan.logit_rows.size() *
+                 static_cast<size_t>(parts_.model->config().vocab_size));
+  return parts_.model->step(step_.plan, kv_.memory, logits_.data());
+} catch (const std::exception& exception) {
+  return Status(Code::kOutOfMemory, fmt::format("The forward pass failed: {}.", exception.what()));
+}
+
+// Rows are shared out among the threads; each row's token depends on that row alone.
+void StepLoop::sample_rows() {
+  sampled_.clear();
+  for (const ScheduledRows& rows : step_.sequences) {
+    if (rows.logit_row >= 0) sampled_.push_back(rows.id);
+  }
+  tokens_.assign(sampled_.size(), SampledToken());
+  const size_t width = static_cast<size_t>(parts_.model->config().vocab_size);
+  const auto sample_row = [&](int64_t row, int worker) {
+    const SequenceId id = sampled_[row];
+    const int64_t position = static_cast<int64_t>(scheduler_->tokens(id).size());
+    try {
+      tokens_[row] =
+          live_.at(id)->sampler().sample(&logits_[row * width], position, &scratch_[worker]);
+    } catch (const std::exception& exception) {
+      tokens_[row] =
+          error(Code::kOutOfMemory, fmt::format("Sampling failed: {}.", exception.what()));
+    }
+  };
+  parts_.model->pool().parallel_for(static_cast<int64_t>(sampled_.size()), sample_row);
+}
+
+void StepLoop::deliver(double now) {
+  for (size_t row = 0; row < sampled_.size(); ++row) {
+    const SequenceId id = sampled_[row];
+    LiveRequest& request = *live_.at(id);
+    if (!tokens_[row]) {
+      end(id, FinishReason::kError, tokens_[row].error());
+      continue;
+    }
+    if (request.completion_tokens() == 0) {
+      counters_.prompt_tokens += scheduler_->tokens(id).size();
+    }
+    ++counters_.completion_tokens;
+    if (std::optional<StreamEvent> terminal = request.take(*tokens_[row], now)) {
+      retire(id, std::move(*terminal));
+    } else {
+      scheduler_->append(id, tokens_[row]->id);
+    }
+  }
+}
+
+void StepLoop::publish() {
+  counters_.running = scheduler_->running();
+  counters_.kv_pages_used = cache_->page_count() - cache_->free_pages();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  published_ = counters_;
+}
+
+}  // namespace fathom
