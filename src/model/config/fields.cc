@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "model/rope.h"
+
 namespace fathom::config {
 namespace {
 
@@ -13,10 +15,6 @@ void read_dtype(ConfigReader& reader, ModelConfig& config) {
   reader.ignore({"torch_dtype", "dtype"});
   const int index = reader.choice(key, {"bfloat16", "float16", "float32"}, 0);
   config.torch_dtype = index == 0 ? DType::kBF16 : index == 1 ? DType::kF16 : DType::kF32;
-}
-
-double yarn_g(double factor, double mscale) {
-  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }
 
 }  // namespace
@@ -124,7 +122,7 @@ AttentionSpec read_mla(ConfigReader& reader) {
   spec.softmax_scale =
       1.0 / std::sqrt(static_cast<double>(spec.qk_nope_head_dim + spec.qk_rope_head_dim));
   if (spec.rope.scaling == RopeScaling::kYarn && spec.rope.mscale_all_dim != 0) {
-    const double g = yarn_g(spec.rope.factor, spec.rope.mscale_all_dim);
+    const double g = yarn_mscale(spec.rope.factor, spec.rope.mscale_all_dim);
     spec.softmax_scale *= g * g;
   }
   return spec;
