@@ -185,8 +185,23 @@ void Checkpoint::Impl::index_names(OffenderReport& report) {
 Result<Checkpoint> Checkpoint::open(const fs::path& model_dir, const CheckpointOptions& options) {
   OffenderReport report;
   FATHOM_ASSIGN(const FileSet set, find_weight_files(model_dir, report));
+  return open_files(model_dir, set, options, report);
+}
+
+Result<Checkpoint> Checkpoint::open_file(const fs::path& file) {
+  FileSet set;
+  set.safetensors = true;
+  set.files = {file.filename().string()};
+  OffenderReport report;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  return open_files(folder, set, {}, report);
+}
+
+Result<Checkpoint> Checkpoint::open_files(const fs::path& folder, const FileSet& set,
+                                          const CheckpointOptions& options,
+                                          OffenderReport& report) {
   auto impl = std::make_unique<Impl>();
-  impl->folder = model_dir;
+  impl->folder = folder;
   impl->safetensors = set.safetensors;
   std::unordered_set<std::string_view> readable;
   for (const std::string& name : set.files) impl->read_shard(set, name, readable, report);
@@ -202,14 +217,13 @@ Result<Checkpoint> Checkpoint::open(const fs::path& model_dir, const CheckpointO
     check.run(seen, readable);
   }
   FATHOM_TRY(report.to_status(
-      fmt::format("the weights in {} are damaged or inconsistent", model_dir.string())));
+      fmt::format("the weights in {} are damaged or inconsistent", folder.string())));
   if (impl->tensors.empty()) {
-    return error(Code::kCorrupt,
-                 fmt::format("the weights in {} hold no tensors", model_dir.string()));
+    return error(Code::kCorrupt, fmt::format("the weights in {} hold no tensors", folder.string()));
   }
   if (set.index && set.index->total_size && *set.index->total_size != impl->total_bytes) {
     log::warn("{}: total_size is {}, but the tensors have {} bytes",
-              (model_dir / set.index_file).string(), *set.index->total_size, impl->total_bytes);
+              (folder / set.index_file).string(), *set.index->total_size, impl->total_bytes);
   }
   if (options.mmap) {
     for (const File& file : impl->files) {

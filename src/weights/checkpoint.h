@@ -14,6 +14,9 @@
 
 namespace fathom {
 
+class OffenderReport;
+struct FileSet;
+
 // One stored tensor: contiguous, row-major, little-endian, at one place of one file.
 struct TensorInfo {
   std::string name;
@@ -44,6 +47,8 @@ class Checkpoint {
   // only.
   static Result<Checkpoint> open(const std::filesystem::path& model_dir,
                                  const CheckpointOptions& options = {});
+  // One .safetensors file by its path, whatever its name: reference values, not a model.
+  static Result<Checkpoint> open_file(const std::filesystem::path& file);
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();
@@ -69,6 +74,8 @@ class Checkpoint {
 
  private:
   struct Impl;
+  static Result<Checkpoint> open_files(const std::filesystem::path& folder, const FileSet& set,
+                                       const CheckpointOptions& options, OffenderReport& report);
   explicit Checkpoint(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
