@@ -154,7 +154,7 @@ TEST(SchedulerWalk, NothingLeaksAndEverythingEnds) {
   const bool passed = rc::check("scheduler and cache", [&preemptions] {
     Walk walk(any_shape());
     const auto operations = *rc::gen::container<std::vector<std::tuple<int, int, int>>>(
-        200,
+        1000,
         rc::gen::tuple(rc::gen::inRange(0, 10), rc::gen::inRange(0, 120), rc::gen::inRange(0, 60)));
     for (const auto& [kind, a, b] : operations) {
       if (kind < 3) {
