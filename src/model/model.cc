@@ -52,7 +52,9 @@ void collect_ropes(const ModelConfig& config, ForwardModel& forward) {
 
 struct Model::Impl {
   Impl(const ModelConfig& model_config, const ModelOptions& options)
-      : config(model_config), pool(options.threads), ctx(&pool, options.isa) {
+      : config(model_config),
+        pool(std::make_unique<ThreadPool>(options.threads)),
+        ctx(std::make_unique<kernels::KernelContext>(pool.get(), options.isa)) {
     forward.config = &config;
     forward.weights = &loaded.weights;
     forward.kv_dtype = options.kv_dtype;
@@ -73,7 +75,7 @@ struct Model::Impl {
     size_t done = 0;  // logit rows
     for (int64_t first = 0; first < plan.rows(); first += kMaxRows) {
       const RowRange range{first, std::min(kMaxRows, plan.rows() - first)};
-      forward_rows(forward, ctx, work, plan, kv, range, out.trace);
+      forward_rows(forward, *ctx, work, plan, kv, range, out.trace);
       done = run_head(plan, range, out, done);
     }
   }
@@ -92,13 +94,13 @@ struct Model::Impl {
     if (out.logits != nullptr) {
       rows.logits = out.logits + done * static_cast<size_t>(config.vocab_size);
     }
-    forward_head(forward, ctx, work, rows);
+    forward_head(forward, *ctx, work, rows);
     return end;
   }
 
   ModelConfig config;
-  ThreadPool pool;
-  kernels::KernelContext ctx;
+  std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<kernels::KernelContext> ctx;
   LoadedWeights loaded;
   ForwardModel forward;
   KvLayout layout;
@@ -123,10 +125,10 @@ Result<std::unique_ptr<Model>> Model::load(const std::filesystem::path& model_di
   try {
     auto impl = std::make_unique<Impl>(config, options);
     if (options.dummy_weights) {
-      FATHOM_TRY(make_dummy_weights(impl->config, impl->pool, options.progress, impl->loaded));
+      FATHOM_TRY(make_dummy_weights(impl->config, *impl->pool, options.progress, impl->loaded));
     } else {
-      FATHOM_TRY(load_weights(model_dir, impl->config, impl->pool, {options.mmap, options.progress},
-                              impl->loaded));
+      FATHOM_TRY(load_weights(model_dir, impl->config, *impl->pool,
+                              {options.mmap, options.progress}, impl->loaded));
     }
     return std::unique_ptr<Model>(new Model(std::move(impl)));
   } catch (const std::bad_alloc&) {
@@ -144,10 +146,21 @@ uint64_t Model::weight_bytes() const {
   return impl_->loaded.arena.size();
 }
 ThreadPool& Model::pool() {
-  return impl_->pool;
+  return *impl_->pool;
 }
 kernels::KernelContext& Model::kernels() {
-  return impl_->ctx;
+  return *impl_->ctx;
+}
+
+Status Model::set_compute(int threads, kernels::Isa isa) {
+  if (!kernels::isa_supported(isa)) {
+    return {Code::kUnsupported,
+            std::string("this processor has no ") + kernels::isa_name(isa) + " instructions"};
+  }
+  impl_->ctx.reset();  // points at the pool
+  impl_->pool = std::make_unique<ThreadPool>(threads);
+  impl_->ctx = std::make_unique<kernels::KernelContext>(impl_->pool.get(), isa);
+  return {};
 }
 
 uint64_t Model::fingerprint() const {

@@ -65,6 +65,10 @@ class Model {
   ThreadPool& pool();
   kernels::KernelContext& kernels();
 
+  // Another number of threads (0 = one per processor) or instruction set from the next step on; the
+  // bits stay the same, which `fathom verify` shows. Invalidates what pool() and kernels() gave.
+  Status set_compute(int threads, kernels::Isa isa);
+
   // Writes the rows' KV entries, then attends. `kv` has one element per KvLayout group. Checks the
   // plan (token, position and page ranges) and refuses a bad one without touching the cache.
   Status step(const StepPlan& plan, const std::vector<KvMemory>& kv, const StepOutput& out);
