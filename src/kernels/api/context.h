@@ -50,7 +50,7 @@ class KernelContext {
 
   // For kernel implementations. Shared scratch: slot s keeps its own buffer, valid until the next
   // call with the same slot. Worker scratch: reserve before parallel_for, read inside it.
-  enum Slot { kSlotTasks, kSlotA, kSlotB, kSlotC, kSlotD, kSlotCount };
+  enum Slot { kSlotList, kSlotTasks, kSlotA, kSlotB, kSlotC, kSlotD, kSlotCount };
   std::byte* shared_scratch(Slot slot, size_t bytes) { return shared_[slot].reserve(bytes); }
   void reserve_worker_scratch(size_t bytes);
   std::byte* worker_scratch(int worker) const {

@@ -15,24 +15,15 @@
 #include "core/dtype.h"
 #include "core/status.h"
 #include "kernels/api/context.h"
+#include "kernels/api/weight_format.h"
 
 namespace fathom::kernels {
-
-// Formats of packed weights; quantized ones will be appended.
-enum class WeightFormat : uint8_t {
-  kF32,
-  kF16,
-  kBF16,
-  kF8E4M3Block,  // e4m3 bytes with one fp32 scale per 128 rows x 128 columns
-};
-
-constexpr int64_t kScaleBlock = 128;  // rows and columns that share one scale in kF8E4M3Block
 
 // A view of W [n, k] in panel order. Does not own memory: `data` (64-byte aligned, packed_bytes()
 // long) and `scales` belong to the model and are read-only once loaded.
 //
 // Panels of 64 output rows (the last one: the rest, rounded up to 16), width w:
-//   kF32: [k][w] fp32   kF16, kBF16: [ceil(k/2)][w][2]   kF8E4M3Block: [ceil(k/4)][w][4] bytes
+//   kF32, kF16: [k][w]   kBF16, kF8E4M3Block: [ceil(k/2)][w][2]
 // so that one SIMD lane is one output and one panel is one linear stream. Padding is zero.
 struct PackedMatrix {
   WeightFormat format = WeightFormat::kF32;
