@@ -38,9 +38,7 @@ FATHOM_INLINE V sigmoid_v(V x) {
   return vdiv(vselect_negative(x, e, one), vadd(one, e));
 }
 FATHOM_INLINE V silu_v(V x) {
-  const V e = exp_v(vsub(vzero(), vabs(x)));
-  const V one = vset1(1.0f);
-  return vdiv(vmul(x, vselect_negative(x, e, one)), vadd(one, e));
+  return vdiv(x, vadd(vset1(1.0f), exp_v(vsub(vzero(), x))));
 }
 FATHOM_INLINE V silu_mul_v(V gate, V up) {
   return vmul(silu_v(gate), up);

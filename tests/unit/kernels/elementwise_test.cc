@@ -35,9 +35,8 @@ TEST(Math, ExpSigmoidAndSiluAreWithinTwoUlps) {
     const long double sigmoid = 1 / (1 + std::exp(-static_cast<long double>(x[i])));
     worst[0] = std::max(worst[0], ulp_error(e[i], exact));
     worst[1] = std::max(worst[1], ulp_error(s[i], sigmoid));
-    // Below -87 exp(x) is denormal and has fewer bits; the product keeps its absolute error only.
-    if (x[i] > -87) worst[2] = std::max(worst[2], ulp_error(l[i], sigmoid * x[i]));
-    ASSERT_NEAR(l[i], static_cast<double>(sigmoid * x[i]), 1e-6 * std::fabs(l[i]) + 1e-42);
+    if (x[i] > -88.7f) worst[2] = std::max(worst[2], ulp_error(l[i], sigmoid * x[i]));
+    if (x[i] <= -88.73f) ASSERT_TRUE(l[i] == 0 && std::signbit(l[i]));
   }
   EXPECT_LT(worst[0], 1.0);
   EXPECT_LT(worst[1], 2.0);
