@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -100,27 +99,6 @@ struct Unit {
   int64_t rows = 0;
 };
 
-std::vector<PlacedTensor> choose_types(const ModelConfig& config,
-                                       const std::vector<TensorSlot>& slots) {
-  std::vector<PlacedTensor> tensors;
-  for (const TensorSlot& slot : slots) {
-    if (slot.use == TensorUse::kUnused) continue;
-    PlacedTensor tensor;
-    tensor.slot = &slot;
-    tensor.dtype = config.torch_dtype;
-    if (slot.use == TensorUse::kGain || slot.use == TensorUse::kBias) tensor.dtype = DType::kF32;
-    if (config.fp8.enabled && slot.quantizable) {
-      constexpr int64_t kBlock = kernels::kScaleBlock;
-      tensor.dtype = DType::kF8E4M3;
-      const int64_t blocks =
-          (slot.shape[0] + kBlock - 1) / kBlock * ((slot.shape[1] + kBlock - 1) / kBlock);
-      tensor.scales.assign(static_cast<size_t>(blocks), static_cast<float>(kStdDev / kFp8StdDev));
-    }
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
-
 std::vector<Unit> cut_units(const std::vector<PlacedTensor>& tensors) {
   std::vector<Unit> units;
   for (const PlacedTensor& tensor : tensors) {
@@ -159,7 +137,14 @@ void make_rows(const Unit& unit, uint64_t stream, const NormalTable& table,
 Status make_dummy_weights(const ModelConfig& config, ThreadPool& pool, const Progress& progress,
                           LoadedWeights& out) {
   const std::vector<TensorSlot> slots = list_tensors(config, out.weights);
-  std::vector<PlacedTensor> tensors = choose_types(config, slots);
+  std::vector<PlacedTensor> tensors = announced_tensors(config, slots);
+  for (PlacedTensor& tensor : tensors) {
+    const bool vector = tensor.slot->shape.size() < 2;
+    if (vector) tensor.dtype = DType::kF32;
+    if (tensor.dtype != DType::kF8E4M3) continue;
+    tensor.scales.assign(static_cast<size_t>(scale_count(*tensor.slot)),
+                         static_cast<float>(kStdDev / kFp8StdDev));
+  }
   FATHOM_RETURN_IF_ERROR(place_tensors(config, tensors, out.weights, out.arena));
   const NormalTable table(config.torch_dtype);
   const NormalTable fp8_table(DType::kF8E4M3);

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_set>
@@ -22,7 +22,14 @@ bool is_plain_float(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-// Compares the checkpoint with the slots of a config.
+// A slot and what the checkpoint stores for it.
+struct Match {
+  const TensorSlot* slot = nullptr;
+  const TensorInfo* tensor = nullptr;
+  std::optional<ScaledWeight> scaled;  // FP8
+};
+
+// Compares the headers of a checkpoint with the slots of a config.
 class Matcher {
  public:
   Matcher(const Checkpoint& checkpoint, const ModelConfig& config,
@@ -30,10 +37,10 @@ class Matcher {
       : checkpoint_(checkpoint), config_(config), slots_(slots) {}
 
   // The tensors to load; offenders go to the report.
-  std::vector<PlacedTensor> run(std::vector<const TensorInfo*>& stored) {
+  std::vector<Match> run() {
     name_candidates();
     find_mtp_layers();
-    std::vector<PlacedTensor> placed;
+    std::vector<Match> matches;
     for (const TensorSlot& slot : slots_) {
       const TensorInfo* tensor = checkpoint_.find(slot.name);
       if (tensor == nullptr) {
@@ -41,21 +48,17 @@ class Matcher {
         continue;
       }
       known_.insert(tensor->name);
-      PlacedTensor match;
-      match.slot = &slot;
-      match.dtype = tensor->dtype;
-      if (!check(slot, *tensor) || !pair(slot, *tensor, match)) continue;
-      if (slot.use == TensorUse::kUnused) continue;
-      placed.push_back(std::move(match));
-      stored.push_back(tensor);
+      Match match{&slot, tensor, std::nullopt};
+      if (!check(slot, *tensor) || !pair(match)) continue;
+      if (slot.use != TensorUse::kUnused) matches.push_back(match);
     }
     report_strangers();
-    return placed;
+    return matches;
   }
 
-  Status status(const std::filesystem::path& model_dir) const {
+  Status status() const {
     return report_.to_status(
-        fmt::format("the weights in {} do not fit its config.json", model_dir.string()));
+        fmt::format("the weights in {} do not fit its config.json", checkpoint_.folder().string()));
   }
 
  private:
@@ -101,21 +104,12 @@ class Matcher {
   }
 
   // Finds the block scales of an FP8 tensor.
-  bool pair(const TensorSlot& slot, const TensorInfo& tensor, PlacedTensor& match) {
-    if (tensor.dtype != DType::kF8E4M3) return true;
+  bool pair(Match& match) {
+    if (match.tensor->dtype != DType::kF8E4M3) return true;
     const BlockShape block{config_.fp8.block_rows, config_.fp8.block_cols};
-    scale_names_.insert(tensor.name + std::string(kScaleSuffix));
-    const std::optional<ScaledWeight> scaled = pair_scale(checkpoint_, tensor, block, report_);
-    if (!scaled) return false;
-    if (slot.use == TensorUse::kUnused) return true;
-    Result<std::vector<float>> scales = read_scales(checkpoint_, *scaled);
-    if (!scales) {
-      report_.add({"unusable scales", scaled->scale->name, "", scales.error().message(),
-                   checkpoint_.file_name(scaled->scale->file)});
-      return false;
-    }
-    match.scales = std::move(*scales);
-    return true;
+    scale_names_.insert(match.tensor->name + std::string(kScaleSuffix));
+    match.scaled = pair_scale(checkpoint_, *match.tensor, block, report_);
+    return match.scaled.has_value();
   }
 
   void report_strangers() {
@@ -135,7 +129,38 @@ class Matcher {
   std::unordered_set<std::string> scale_names_;
 };
 
+// Reads the scales of FP8 tensors; all unusable ones are listed.
+Status read_all_scales(const Checkpoint& checkpoint, const std::vector<Match>& matches,
+                       std::vector<PlacedTensor>& placed) {
+  OffenderReport report;
+  for (const Match& match : matches) {
+    PlacedTensor tensor;
+    tensor.slot = match.slot;
+    tensor.dtype = match.tensor->dtype;
+    if (match.scaled) {
+      Result<std::vector<float>> scales = read_scales(checkpoint, *match.scaled);
+      if (scales) {
+        tensor.scales = std::move(*scales);
+      } else {
+        report.add({"unusable scales", match.scaled->scale->name, "", scales.error().message(),
+                    checkpoint.file_name(match.scaled->scale->file)});
+      }
+    }
+    placed.push_back(std::move(tensor));
+  }
+  return report.to_status(
+      fmt::format("the scales in {} cannot be used", checkpoint.folder().string()));
+}
+
 }  // namespace
+
+Status check_weights(const Checkpoint& checkpoint, const ModelConfig& config) {
+  ModelWeights unused;
+  const std::vector<TensorSlot> slots = list_tensors(config, unused);
+  Matcher matcher(checkpoint, config, slots);
+  matcher.run();
+  return matcher.status();
+}
 
 Status load_weights(const std::filesystem::path& model_dir, const ModelConfig& config,
                     ThreadPool& pool, const WeightLoadOptions& options, LoadedWeights& out) {
@@ -145,16 +170,17 @@ Status load_weights(const std::filesystem::path& model_dir, const ModelConfig& c
                           Checkpoint::open(model_dir, checkpoint_options));
   const std::vector<TensorSlot> slots = list_tensors(config, out.weights);
   Matcher matcher(checkpoint, config, slots);
-  std::vector<const TensorInfo*> stored;
-  std::vector<PlacedTensor> placed = matcher.run(stored);
-  FATHOM_RETURN_IF_ERROR(matcher.status(model_dir));
+  const std::vector<Match> matches = matcher.run();
+  FATHOM_RETURN_IF_ERROR(matcher.status());
+  std::vector<PlacedTensor> placed;
+  FATHOM_RETURN_IF_ERROR(read_all_scales(checkpoint, matches, placed));
   FATHOM_RETURN_IF_ERROR(place_tensors(config, placed, out.weights, out.arena));
 
   FirstError failure;
   std::vector<LoadJob> jobs(placed.size());
   for (size_t i = 0; i < placed.size(); ++i) {
     const PlacedTensor& tensor = placed[i];
-    jobs[i].tensor = stored[i];
+    jobs[i].tensor = matches[i].tensor;
     jobs[i].rows = stored_rows(*tensor.slot);
     jobs[i].row_bytes = stored_row_bytes(*tensor.slot, tensor.dtype);
     jobs[i].sink = [&tensor, &failure](int64_t first_row, int64_t count, const std::byte* bytes,

@@ -11,6 +11,7 @@
 #include "model/weights.h"
 #include "types/model_config.h"
 #include "types/progress.h"
+#include "weights/checkpoint.h"
 
 namespace fathom {
 
@@ -35,6 +36,10 @@ struct WeightLoadOptions {
 // of weights is read. kOutOfMemory if the weights would not fit.
 Status load_weights(const std::filesystem::path& model_dir, const ModelConfig& config,
                     ThreadPool& pool, const WeightLoadOptions& options, LoadedWeights& out);
+
+// Whether a checkpoint's headers hold exactly the tensors that the config asks for; the same
+// message as load_weights gives.
+Status check_weights(const Checkpoint& checkpoint, const ModelConfig& config);
 
 // Deterministic random weights in the config's own dtype (FP8 where it is an FP8 config): matrices
 // normal with standard deviation 0.02, norm gains 1, biases 0.

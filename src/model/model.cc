@@ -8,6 +8,7 @@
 
 #include "model/blocks.h"
 #include "model/config/config.h"
+#include "model/describe.h"
 #include "model/forward.h"
 #include "model/load.h"
 #include "model/plan_check.h"
@@ -23,17 +24,14 @@ constexpr uint64_t kNumericContract = 1;
 // products are limited by arithmetic, not by reading weights again.
 constexpr int64_t kMaxRows = 512;
 
-KvLayout make_layout(const ModelConfig& config, DType kv_dtype,
-                     std::vector<int64_t>& layer_offset) {
+std::vector<int64_t> layer_offsets(const ModelConfig& config, DType kv_dtype) {
+  std::vector<int64_t> offsets;
   int64_t bytes = 0;
   for (const LayerSpec& layer : config.layers) {
-    layer_offset.push_back(bytes);
+    offsets.push_back(bytes);
     bytes += kv_entry_width(layer.attention) * static_cast<int64_t>(dtype_size(kv_dtype));
   }
-  KvGroup group;
-  group.name = config.layers[0].attention.kind == AttentionKind::kMla ? "latent" : "kv";
-  group.bytes_per_entry = static_cast<size_t>(bytes);
-  return {{group}};
+  return offsets;
 }
 
 void collect_ropes(const ModelConfig& config, ForwardModel& forward) {
@@ -58,7 +56,8 @@ struct Model::Impl {
     forward.config = &config;
     forward.weights = &loaded.weights;
     forward.kv_dtype = options.kv_dtype;
-    layout = make_layout(config, options.kv_dtype, forward.layer_offset);
+    forward.layer_offset = layer_offsets(config, options.kv_dtype);
+    layout = kv_layout_of(config, options.kv_dtype);
     collect_ropes(config, forward);
   }
 

@@ -49,8 +49,8 @@ Status place_one(Arena& arena, const PlacedTensor& tensor) {
     case TensorUse::kMatrix: {
       kernels::PackedMatrix& matrix = *std::get<kernels::PackedMatrix*>(slot.target);
       FATHOM_RETURN_IF_ERROR(place_matrix(arena, matrix, tensor.dtype));
-      if (tensor.scales.empty()) return {};
-      float* scales = arena.take_floats(static_cast<int64_t>(tensor.scales.size()));
+      if (tensor.dtype != DType::kF8E4M3) return {};
+      float* scales = arena.take_floats(scale_count(slot));
       matrix.scales = scales;
       if (scales != nullptr) {
         std::memcpy(scales, tensor.scales.data(), tensor.scales.size() * sizeof(float));
@@ -59,7 +59,7 @@ Status place_one(Arena& arena, const PlacedTensor& tensor) {
     }
     case TensorUse::kKvB: {
       // Block scales cut across heads and, for W_UK, across the transposition: float32 instead.
-      const DType dtype = tensor.scales.empty() ? tensor.dtype : DType::kF32;
+      const DType dtype = tensor.dtype == DType::kF8E4M3 ? DType::kF32 : tensor.dtype;
       MlaWeights& mla = *std::get<MlaWeights*>(slot.target);
       for (kernels::PackedMatrix& head : mla.w_uk_t) {
         FATHOM_RETURN_IF_ERROR(place_matrix(arena, head, dtype));
@@ -114,7 +114,7 @@ Status write_kv_b(const PlacedTensor& tensor, int64_t first_row, int64_t count,
                   const std::byte* bytes) {
   std::vector<float> dequantized;
   DType dtype = tensor.dtype;
-  if (!tensor.scales.empty()) {
+  if (dtype == DType::kF8E4M3) {
     dequantized = dequantize_rows(tensor, first_row, count, bytes);
     bytes = reinterpret_cast<const std::byte*>(dequantized.data());
     dtype = DType::kF32;
@@ -152,19 +152,41 @@ Status FirstError::get() const {
   return status_;
 }
 
-Status place_tensors(const ModelConfig& config, std::vector<PlacedTensor>& tensors,
-                     ModelWeights& weights, HugeBuffer& arena) {
+std::vector<PlacedTensor> announced_tensors(const ModelConfig& config,
+                                            const std::vector<TensorSlot>& slots) {
+  std::vector<PlacedTensor> tensors;
+  for (const TensorSlot& slot : slots) {
+    if (slot.use == TensorUse::kUnused) continue;
+    PlacedTensor tensor;
+    tensor.slot = &slot;
+    tensor.dtype = config.fp8.enabled && slot.quantizable ? DType::kF8E4M3 : config.torch_dtype;
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+int64_t scale_count(const TensorSlot& slot) {
+  return (slot.shape[0] + kBlock - 1) / kBlock * ((slot.shape[1] + kBlock - 1) / kBlock);
+}
+
+Result<uint64_t> placed_bytes(const ModelConfig& config, const std::vector<PlacedTensor>& tensors,
+                              ModelWeights& weights) {
   Arena counter(nullptr);
-  FATHOM_RETURN_IF_ERROR(place_all(counter, config, tensors, weights));
+  FATHOM_TRY(place_all(counter, config, tensors, weights));
+  return counter.used();
+}
+
+Status place_tensors(const ModelConfig& config, const std::vector<PlacedTensor>& tensors,
+                     ModelWeights& weights, HugeBuffer& arena) {
+  FATHOM_ASSIGN_OR_STATUS(const uint64_t bytes, placed_bytes(config, tensors, weights));
   const uint64_t available = available_memory_bytes();
-  if (counter.used() + kReserveBytes > available) {
+  if (bytes + kReserveBytes > available) {
     return {Code::kOutOfMemory,
             fmt::format("the weights take {:.2f} GB of memory, but only {:.2f} GB are available; "
                         "choose a smaller model or free memory",
-                        static_cast<double>(counter.used()) / 1e9,
-                        static_cast<double>(available) / 1e9)};
+                        static_cast<double>(bytes) / 1e9, static_cast<double>(available) / 1e9)};
   }
-  FATHOM_ASSIGN_OR_STATUS(arena, HugeBuffer::allocate(counter.used()));
+  FATHOM_ASSIGN_OR_STATUS(arena, HugeBuffer::allocate(bytes));
   Arena placer(arena.data());
   return place_all(placer, config, tensors, weights);
 }

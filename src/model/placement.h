@@ -18,13 +18,21 @@
 
 namespace fathom {
 
-// A slot with the type it is stored in. FP8 tensors carry their block scales, row-major
-// [ceil(rows / 128), ceil(cols / 128)].
+// A slot with the type it is stored in.
 struct PlacedTensor {
   const TensorSlot* slot = nullptr;
   DType dtype = DType::kBF16;
-  std::vector<float> scales;
+  std::vector<float> scales;  // F8_E4M3: of its blocks, [ceil(rows / 128), ceil(cols / 128)]
 };
+
+// The slots that are computed with, in the types that the config announces; without scales.
+std::vector<PlacedTensor> announced_tensors(const ModelConfig& config,
+                                            const std::vector<TensorSlot>& slots);
+int64_t scale_count(const TensorSlot& slot);  // blocks of an FP8 matrix
+
+// Bytes that place_tensors would allocate. Sets formats in `weights`, no addresses.
+Result<uint64_t> placed_bytes(const ModelConfig& config, const std::vector<PlacedTensor>& tensors,
+                              ModelWeights& weights);
 
 // Keeps the first failure of several threads.
 class FirstError {
@@ -40,7 +48,7 @@ class FirstError {
 // Gives every tensor its address: allocates `arena` (or refuses for lack of memory) and sets data,
 // format and scales of the targets. `tensors` may leave out slots with use kUnused only. With tied
 // embeddings, lm_head gets its place too (filled by pack_tied_head).
-Status place_tensors(const ModelConfig& config, std::vector<PlacedTensor>& tensors,
+Status place_tensors(const ModelConfig& config, const std::vector<PlacedTensor>& tensors,
                      ModelWeights& weights, HugeBuffer& arena);
 
 // Writes rows [first_row, first_row + count) of a placed tensor, given as stored. Vectors are one
