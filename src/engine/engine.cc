@@ -64,6 +64,7 @@ struct Engine::Impl {
 
   Result<SamplingParams> complete(const SamplingParams& given, int64_t prompt_tokens,
                                   uint64_t number) const;
+  Result<std::shared_ptr<TokenStream>> submit(Request request);
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -134,14 +135,13 @@ Result<SamplingParams> Engine::Impl::complete(const SamplingParams& given, int64
   return params;
 }
 
-Result<std::shared_ptr<TokenStream>> Engine::submit(Request request) {
+Result<std::shared_ptr<TokenStream>> Engine::Impl::submit(Request request) {
   Submission submission;
   submission.submit_time = now_seconds();
-  const uint64_t number = impl_->submitted.fetch_add(1);
-  FATHOM_ASSIGN(submission.prompt, impl_->prompts.encode(request.prompt));
-  FATHOM_ASSIGN(
-      submission.sampling,
-      impl_->complete(request.sampling, static_cast<int64_t>(submission.prompt.size()), number));
+  const uint64_t number = submitted.fetch_add(1);
+  FATHOM_ASSIGN(submission.prompt, prompts.encode(request.prompt));
+  FATHOM_ASSIGN(submission.sampling,
+                complete(request.sampling, static_cast<int64_t>(submission.prompt.size()), number));
   submission.priority = request.priority;
   const std::string id = request.id.empty() ? fmt::format("request-{}", number) : request.id;
   const size_t whole_answer = static_cast<size_t>(submission.sampling.max_tokens) + 1;
@@ -149,7 +149,13 @@ Result<std::shared_ptr<TokenStream>> Engine::submit(Request request) {
       request.stream_capacity == 0 ? whole_answer : std::max<size_t>(1, request.stream_capacity);
   submission.stream = std::make_shared<TokenStream>(id, capacity, std::move(request.on_event));
   std::shared_ptr<TokenStream> stream = submission.stream;
-  FATHOM_TRY(impl_->loop->submit(std::move(submission)));
+  FATHOM_TRY(loop->submit(std::move(submission)));
+  return stream;
+}
+
+Result<std::shared_ptr<TokenStream>> Engine::submit(Request request) {
+  Result<std::shared_ptr<TokenStream>> stream = impl_->submit(std::move(request));
+  if (!stream) impl_->loop->count_refusal();
   return stream;
 }
 

@@ -86,11 +86,12 @@ std::optional<StreamEvent> LiveRequest::take(const SampledToken& token, double n
     return terminal(std::move(event), now);
   }
   if (stream_->push(std::move(event))) return std::nullopt;
-  return finish(FinishReason::kError,
-                Status(Code::kUnavailable,
+  flush_text(&event);
+  event.finish_reason = FinishReason::kError;
+  event.error = Status(Code::kUnavailable,
                        "The reader fell too far behind: as many events wait as the stream may hold "
-                       "(stream_capacity)."),
-                now);
+                       "(stream_capacity).");
+  return terminal(std::move(event), now);
 }
 
 StreamEvent LiveRequest::finish(FinishReason reason, Status error, double now) {

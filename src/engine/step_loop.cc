@@ -80,10 +80,7 @@ Status StepLoop::submit(Submission submission) {
                                    accepted_.size() - parts_.scheduler.max_num_seqs,
                                    parts_.max_queued_requests));
     }
-    if (!refusal.ok()) {
-      ++refused_count_;
-      return refusal;
-    }
+    if (!refusal.ok()) return refusal;
     accepted_.insert(id);
     ++accepted_count_;
     ++open_streams_;
@@ -91,6 +88,11 @@ Status StepLoop::submit(Submission submission) {
   }
   work_.notify_all();
   return Status();
+}
+
+void StepLoop::count_refusal() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++refused_count_;
 }
 
 void StepLoop::cancel(const std::string& request_id) {

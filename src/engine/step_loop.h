@@ -47,6 +47,7 @@ class StepLoop {
   // Any thread.
   Status check(int64_t prompt_tokens, int64_t max_tokens) const;  // whether it can ever fit
   Status submit(Submission submission);
+  void count_refusal();
   void cancel(const std::string& request_id);
   void drain();
   EngineMetrics metrics() const;

@@ -66,7 +66,7 @@ std::optional<StreamEvent> TokenStream::next(double timeout_seconds) {
   return event;
 }
 
-bool TokenStream::push(StreamEvent event) {
+bool TokenStream::push(StreamEvent&& event) {
   {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
     if (impl_->finished) return false;

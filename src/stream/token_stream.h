@@ -63,9 +63,9 @@ class TokenStream {
   // at once when the terminal event was read before.
   std::optional<StreamEvent> next(double timeout_seconds = -1);
 
-  // Writer: false when `capacity` events wait already (nothing is kept then). The terminal event is
-  // always taken; a second one, or anything after it, is dropped and gives false.
-  bool push(StreamEvent event);
+  // Writer: false when `capacity` events wait already (`event` is left as it was then). The
+  // terminal event is always taken; a second one, or anything after it, is dropped and gives false.
+  bool push(StreamEvent&& event);
   bool finished() const;  // the terminal event was pushed
 
  private:
