@@ -132,14 +132,15 @@ void check_overrides(config::ConfigReader& reader, const ConfigOverrides& overri
 Result<ModelConfig> build(const json& root, const std::string& source,
                           const ConfigOverrides& overrides) {
   FATHOM_ASSIGN(const Member* member, find_member(root, source));
-  std::vector<std::string> problems;
-  config::ConfigReader reader(root, "", &problems);
+  config::Findings findings;
+  config::ConfigReader reader(root, "", &findings);
   ModelConfig result;
   result.architecture = member->architecture;
   result.model_type = member->model_type;
   check_architecture(reader, *member);
   member->build(reader, result);
   check_overrides(reader, overrides);
+  const std::vector<std::string>& problems = findings.problems;
   if (!problems.empty()) {
     std::string message = fmt::format("{} cannot be used ({} problem{}):", source, problems.size(),
                                       problems.size() == 1 ? "" : "s");
@@ -148,7 +149,8 @@ Result<ModelConfig> build(const json& root, const std::string& source,
   }
   const std::string canonical = root.dump(-1, ' ', true);
   result.source_hash = XXH3_64bits(canonical.data(), canonical.size());
-  for (std::string& key : reader.unknown_keys()) result.ignored_keys.push_back(std::move(key));
+  reader.ignore_unknown_keys();
+  result.ignored_keys = std::move(findings.ignored);
   return result;
 }
 

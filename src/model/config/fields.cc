@@ -70,26 +70,29 @@ AttentionSpec read_gqa(ConfigReader& reader, const ModelConfig& config, unsigned
   const int64_t kv_heads = reader.integer_or("num_key_value_heads", heads, {1, kMaxHeads});
   const bool head_dim_given = reader.has("head_dim");
   const int64_t head_dim =
-      reader.integer_or("head_dim", std::max<int64_t>(config.hidden_size / heads, 1), {2, 8192});
-  if (!reader.ok()) return spec;
-  if (!head_dim_given && config.hidden_size % heads != 0) {
-    reader.problem(fmt::format("hidden_size {} is not a multiple of num_attention_heads {}",
+      reader.integer_or("head_dim", std::max<int64_t>(config.hidden_size / heads, 2), {2, 8192});
+  spec.num_attention_heads = static_cast<int>(heads);
+  spec.num_key_value_heads = static_cast<int>(kv_heads);
+  spec.head_dim = static_cast<int>(head_dim);
+  spec.softmax_scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
+  spec.rope = read_rope(reader, spec.head_dim, rope_kinds);
+  if (!reader.ok()) return spec;  // the sizes below may be stand-ins
+  if (!head_dim_given && config.hidden_size != heads * head_dim) {
+    reader.problem(fmt::format("hidden_size {} is not num_attention_heads {} times a head width",
                                config.hidden_size, heads));
   }
   if (heads % kv_heads != 0) {
     reader.problem(fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}",
                                heads, kv_heads));
   }
-  if (head_dim % 2 != 0) reader.problem(fmt::format("head_dim {} is odd", head_dim));
+  if (head_dim % 2 != 0) {
+    reader.problem(
+        fmt::format("the head width {} is odd, so that it cannot be rotated in pairs", head_dim));
+  }
   if (heads * head_dim > kMaxWidth) {
     reader.problem(fmt::format("num_attention_heads {} times head_dim {} is more than {}", heads,
                                head_dim, kMaxWidth));
   }
-  spec.num_attention_heads = static_cast<int>(heads);
-  spec.num_key_value_heads = static_cast<int>(kv_heads);
-  spec.head_dim = static_cast<int>(head_dim);
-  spec.softmax_scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
-  spec.rope = read_rope(reader, spec.head_dim, rope_kinds);
   return spec;
 }
 
@@ -106,16 +109,6 @@ AttentionSpec read_mla(ConfigReader& reader) {
   spec.qkv_bias = spec.o_bias = reader.flag_or("attention_bias", false);
   // transformers derives these from the keys above; MLA has one key head whatever they say.
   reader.ignore({"num_key_value_heads", "head_dim", "qk_head_dim"});
-  if (!reader.ok()) return spec;
-  if (spec.qk_rope_head_dim % 2 != 0) {
-    reader.problem(fmt::format("qk_rope_head_dim {} is odd", spec.qk_rope_head_dim));
-  }
-  const int64_t head_width =
-      std::max(spec.qk_nope_head_dim + spec.qk_rope_head_dim, spec.kv_lora_rank);
-  if (spec.num_attention_heads * head_width > kMaxWidth * 8) {
-    reader.problem(fmt::format("num_attention_heads {} times the head width {} is more than {}",
-                               spec.num_attention_heads, head_width, kMaxWidth * 8));
-  }
   spec.rope = read_rope(reader, spec.qk_rope_head_dim, kRopeLinear | kRopeYarn);
   spec.rope.interleaved = reader.flag_or("rope_interleave", true);
   // The width before absorption counts, never kv_lora_rank + qk_rope_head_dim.
@@ -124,6 +117,17 @@ AttentionSpec read_mla(ConfigReader& reader) {
   if (spec.rope.scaling == RopeScaling::kYarn && spec.rope.mscale_all_dim != 0) {
     const double g = yarn_mscale(spec.rope.factor, spec.rope.mscale_all_dim);
     spec.softmax_scale *= g * g;
+  }
+  if (!reader.ok()) return spec;  // the sizes below may be stand-ins
+  if (spec.qk_rope_head_dim % 2 != 0) {
+    reader.problem(fmt::format("qk_rope_head_dim {} is odd", spec.qk_rope_head_dim));
+  }
+  const int64_t widest =
+      std::max(spec.kv_lora_rank + spec.qk_rope_head_dim,
+               spec.qk_nope_head_dim + std::max(spec.qk_rope_head_dim, spec.v_head_dim));
+  if (spec.num_attention_heads * widest > kMaxWidth) {
+    reader.problem(fmt::format("num_attention_heads {} times a head's width {} is more than {}",
+                               spec.num_attention_heads, widest, kMaxWidth));
   }
   return spec;
 }
@@ -147,7 +151,7 @@ void refuse_quantization(ConfigReader& reader) {
 void read_fp8(ConfigReader& reader, ModelConfig& config) {
   const nlohmann::json* value = reader.object("quantization_config");
   if (value == nullptr) return;
-  ConfigReader quant(*value, "quantization_config.", reader.problems());
+  ConfigReader quant(*value, "quantization_config.", reader.findings());
   config.fp8.enabled = true;
   quant.choice("quant_method", {"fp8"});
   quant.choice("fmt", {"e4m3"}, 0);
@@ -160,7 +164,7 @@ void read_fp8(ConfigReader& reader, ModelConfig& config) {
   if (quant.choice("scale_fmt", {"float", "ue8m0"}, 0) == 1) config.fp8.scale_fmt = "ue8m0";
   // transformers' bookkeeping; which tensors are FP8 is read from the checkpoint itself.
   quant.ignore({"modules_to_not_convert", "ignored_layers", "dequantize"});
-  for (std::string& key : quant.unknown_keys()) config.ignored_keys.push_back(std::move(key));
+  quant.ignore_unknown_keys();
 }
 
 void read_nextn(ConfigReader& reader, ModelConfig& config) {

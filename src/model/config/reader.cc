@@ -194,4 +194,8 @@ std::vector<std::string> ConfigReader::unknown_keys() const {
   return keys;
 }
 
+void ConfigReader::ignore_unknown_keys() {
+  for (std::string& key : unknown_keys()) findings_->ignored.push_back(std::move(key));
+}
+
 }  // namespace fathom::config

@@ -23,12 +23,18 @@ struct NumberRange {
   double max = 1e9;
 };
 
+// What reading a config brought to light.
+struct Findings {
+  std::vector<std::string> problems;  // any one refuses the config
+  std::vector<std::string> ignored;   // keys without meaning here
+};
+
 class ConfigReader {
  public:
   // `object` must be a JSON object and outlive the reader; `prefix` precedes keys in messages
-  // ("rope_scaling."). Nested readers share the problem list of their parent.
-  ConfigReader(const nlohmann::json& object, std::string prefix, std::vector<std::string>* problems)
-      : object_(object), prefix_(std::move(prefix)), problems_(problems) {}
+  // ("rope_scaling."). Nested readers share the findings of their parent.
+  ConfigReader(const nlohmann::json& object, std::string prefix, Findings* findings)
+      : object_(object), prefix_(std::move(prefix)), findings_(findings) {}
 
   // The value of a key that is present and not null; marks the key as known.
   const nlohmann::json* find(const char* key);
@@ -53,11 +59,12 @@ class ConfigReader {
   // A problem unless the key is absent, null or equal to `only`.
   void require_default(const char* key, const nlohmann::json& only, const char* why);
 
-  void problem(const std::string& text) { problems_->push_back(text); }
-  bool ok() const { return problems_->empty(); }
+  void problem(const std::string& text) { findings_->problems.push_back(text); }
+  bool ok() const { return findings_->problems.empty(); }
   std::string name(const char* key) const { return prefix_ + key; }
-  std::vector<std::string>* problems() const { return problems_; }
+  Findings* findings() const { return findings_; }
   std::vector<std::string> unknown_keys() const;
+  void ignore_unknown_keys();  // once everything has been read
 
  private:
   void wrong(const char* key, const nlohmann::json& value, const std::string& expected);
@@ -65,7 +72,7 @@ class ConfigReader {
 
   const nlohmann::json& object_;
   std::string prefix_;
-  std::vector<std::string>* problems_;
+  Findings* findings_;
   std::set<std::string, std::less<>> known_;
 };
 

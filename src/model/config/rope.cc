@@ -85,7 +85,7 @@ RopeSpec read_rope(ConfigReader& reader, int dim, unsigned kinds) {
   const RopeSource source = find_rope_object(reader);
   if (source.object == nullptr) return spec;
 
-  ConfigReader rope(*source.object, source.name, reader.problems());
+  ConfigReader rope(*source.object, source.name, reader.findings());
   if (rope.has("rope_theta")) {
     const double theta = rope.number_or("rope_theta", spec.theta, kThetaRange);
     if (reader.has("rope_theta") && theta != spec.theta) {
@@ -102,9 +102,7 @@ RopeSpec read_rope(ConfigReader& reader, int dim, unsigned kinds) {
   if (spec.scaling == RopeScaling::kYarn && spec.theta <= 1) {
     reader.problem("rope_theta must be above 1 for YaRN");
   }
-  for (const std::string& key : rope.unknown_keys()) {
-    rope.problem(key + " is not a key that this architecture's rope scaling knows; remove it");
-  }
+  rope.ignore_unknown_keys();
   return spec;
 }
 
