@@ -195,8 +195,8 @@ Status check_objects(const Json& list, const std::string& what, bool need_role) 
                     name + " has no \"role\"; give it one (system, user, assistant or tool)");
     }
     if (!role->is_string()) {
-      return Status(Code::kInvalidArgument, "the \"role\" of " + name +
-                                                " must be a string, not " + role->type_name());
+      return Status(Code::kInvalidArgument,
+                    "the \"role\" of " + name + " must be a string, not " + role->type_name());
     }
   }
   return Status();
@@ -244,8 +244,10 @@ Result<std::string> tag_final_message(Json& messages, const std::string& field,
   }
   Json& last = messages.back();
   if (!last.contains(field) || last[field].is_null()) {
-    return error(Code::kInvalidArgument, "continue_final_message is set, but the final message has "
-                                         "no \"" + field + "\" to continue");
+    return error(Code::kInvalidArgument,
+                 "continue_final_message is set, but the final message has "
+                 "no \"" +
+                     field + "\" to continue");
   }
   std::vector<std::string> fields = {field};
   if (std::find(std::begin(kReasoningFields), std::end(kReasoningFields), field) !=
@@ -264,9 +266,8 @@ Result<std::string> tag_final_message(Json& messages, const std::string& field,
   }
   if (last[field].is_array()) return tag_blocks(last[field]);
   if (!last[field].is_string()) {
-    return error(Code::kInvalidArgument,
-                 "continue_final_message is set, but \"" + field +
-                     "\" of the final message is not a string");
+    return error(Code::kInvalidArgument, "continue_final_message is set, but \"" + field +
+                                             "\" of the final message is not a string");
   }
   const std::string original = last[field].get<std::string>();
   for (const std::string& name : fields) last[name] = original + std::string(kContinueTag);
@@ -307,7 +308,8 @@ Result<std::string> ChatTemplate::render(const Conversation& conversation) const
       return error(Code::kInvalidArgument,
                    "\"" + name + "\" stands beside the template variables, not among them");
     }
-    if (name == "documents" && !value.is_null()) FATHOM_TRY(check_objects(value, "document", false));
+    if (name == "documents" && !value.is_null())
+      FATHOM_TRY(check_objects(value, "document", false));
     if (name == "continue_final_message") {
       continues = value;
     } else {
@@ -316,8 +318,8 @@ Result<std::string> ChatTemplate::render(const Conversation& conversation) const
   }
   Json messages = conversation.messages;
   for (Json& message : messages) alias_reasoning(message);
-  const bool continued = continues.is_string() ? !continues.get_ref<std::string&>().empty()
-                                               : continues == true;
+  const bool continued =
+      continues.is_string() ? !continues.get_ref<std::string&>().empty() : continues == true;
   std::string final_message;
   if (continued) {
     const std::string field = continues.is_string() ? continues.get<std::string>() : "content";

@@ -18,8 +18,8 @@ class Template;
 
 // A conversation and everything else a template may ask for.
 struct Conversation {
-  nlohmann::ordered_json messages;           // array of objects with "role"
-  nlohmann::ordered_json tools = nullptr;    // null or array of objects
+  nlohmann::ordered_json messages;         // array of objects with "role"
+  nlohmann::ordered_json tools = nullptr;  // null or array of objects
   nlohmann::ordered_json kwargs = nlohmann::ordered_json::object();
   // kwargs: add_generation_prompt (default false), continue_final_message (bool, or the name of the
   // field to continue), documents, thinking, and any other template variable; they win over the
@@ -29,8 +29,8 @@ struct Conversation {
 // The chat template of one model. Immutable after load; safe from several threads.
 class ChatTemplate {
  public:
-  // From chat_template.jinja (and additional_chat_templates/*.jinja), or else the "chat_template" of
-  // tokenizer_config.json (text, or a list of {name, template}); special tokens from
+  // From chat_template.jinja (and additional_chat_templates/*.jinja), or else the "chat_template"
+  // of tokenizer_config.json (text, or a list of {name, template}); special tokens from
   // tokenizer_config.json and special_tokens_map.json. kNotFound if the folder has no template.
   static Result<ChatTemplate> load(const std::filesystem::path& model_dir);
   // A template given as text. special_tokens: {"bos_token": "...", ...}; a token may also be an

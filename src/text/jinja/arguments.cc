@@ -41,8 +41,9 @@ Bound bind_positional(Runtime& runtime, std::string_view function, const Args& a
   const size_t given = args.positional.size();
   if (given < required || given > at_most) {
     runtime.type_error(name + "() takes " +
-                       (required == at_most ? "exactly " : given < required ? "at least "
-                                                                            : "at most ") +
+                       (required == at_most ? "exactly "
+                        : given < required  ? "at least "
+                                            : "at most ") +
                        std::to_string(given < required ? required : at_most) + " arguments (" +
                        std::to_string(given) + " given)");
   }

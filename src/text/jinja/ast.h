@@ -26,32 +26,32 @@ struct Slot {
 struct CallArguments {
   std::vector<ExpressionPtr> positional;
   std::vector<std::pair<std::string, ExpressionPtr>> keywords;
-  ExpressionPtr rest;           // *expression
-  ExpressionPtr keyword_rest;   // **expression
+  ExpressionPtr rest;          // *expression
+  ExpressionPtr keyword_rest;  // **expression
 };
 
 enum class ExpressionKind : uint8_t {
-  kConstant,     // constant
-  kName,         // name, slot
-  kNamespaceRef, // name.attribute as a target of set: name, slot, text
-  kTuple,        // items
-  kList,         // items
-  kDict,         // items: key, value, key, value, …
-  kBinary,       // op, a, b
-  kNegate,       // a
-  kPosate,       // a
-  kNot,          // a
-  kAnd,          // a, b
-  kOr,           // a, b
-  kConcat,       // items
-  kCompare,      // a, then ops[i] with items[i]
-  kConditional,  // a if b else c; c may be null
-  kAttribute,    // a.text
-  kItem,         // a[b]
-  kSlice,        // a[items[0]:items[1]:items[2]], each may be null
-  kCall,         // a(arguments)
-  kFilter,       // a | text(arguments); a is null for the text of a filter block
-  kTest,         // a is text(arguments)
+  kConstant,      // constant
+  kName,          // name, slot
+  kNamespaceRef,  // name.attribute as a target of set: name, slot, text
+  kTuple,         // items
+  kList,          // items
+  kDict,          // items: key, value, key, value, …
+  kBinary,        // op, a, b
+  kNegate,        // a
+  kPosate,        // a
+  kNot,           // a
+  kAnd,           // a, b
+  kOr,            // a, b
+  kConcat,        // items
+  kCompare,       // a, then ops[i] with items[i]
+  kConditional,   // a if b else c; c may be null
+  kAttribute,     // a.text
+  kItem,          // a[b]
+  kSlice,         // a[items[0]:items[1]:items[2]], each may be null
+  kCall,          // a(arguments)
+  kFilter,        // a | text(arguments); a is null for the text of a filter block
+  kTest,          // a is text(arguments)
 };
 
 struct Expression {
@@ -87,16 +87,16 @@ struct ScopeLayout {
 };
 
 enum class StatementKind : uint8_t {
-  kOutput,     // items: text constants and expressions
-  kSet,        // target = value
-  kSetBlock,   // target, filter (may be null), body
-  kFor,        // target in value if test; body, orelse
-  kIf,         // branches (test, body), orelse
-  kMacro,      // name, parameters, defaults, body
-  kCall,       // call block: value is the call; parameters, defaults, body
-  kFilter,     // filter block: value is the filter expression; body
-  kWith,       // items = values; body
-  kGeneration, // body, in a scope of its own
+  kOutput,      // items: text constants and expressions
+  kSet,         // target = value
+  kSetBlock,    // target, filter (may be null), body
+  kFor,         // target in value if test; body, orelse
+  kIf,          // branches (test, body), orelse
+  kMacro,       // name, parameters, defaults, body
+  kCall,        // call block: value is the call; parameters, defaults, body
+  kFilter,      // filter block: value is the filter expression; body
+  kWith,        // items = values; body
+  kGeneration,  // body, in a scope of its own
   kBreak,
   kContinue,
 };
@@ -122,8 +122,8 @@ struct Statement {
   Slot caller_slot, kwargs_slot, varargs_slot;
   Slot slot;  // of a macro's own name
 
-  bool recursive = false;   // for
-  bool uses_loop = false;   // for: the body asks for `loop`
+  bool recursive = false;  // for
+  bool uses_loop = false;  // for: the body asks for `loop`
   Slot loop_slot;
 
   ScopeLayout scope, else_scope, test_scope;

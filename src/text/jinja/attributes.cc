@@ -24,27 +24,37 @@ bool forbidden(Type type, std::string_view name) {
   return type == Type::kDict && among(name, {"clear", "pop", "popitem", "setdefault", "update"});
 }
 
-// Attributes that Python has and this interpreter does not: refused by name, never taken for absent.
+// Attributes that Python has and this interpreter does not: refused by name, never taken for
+// absent.
 bool unsupported(Type type, std::string_view name) {
   switch (type) {
-    case Type::kString: return among(name, {"encode", "maketrans", "translate"});
-    case Type::kDictView: return among(name, {"isdisjoint", "mapping"});
+    case Type::kString:
+      return among(name, {"encode", "maketrans", "translate"});
+    case Type::kDictView:
+      return among(name, {"isdisjoint", "mapping"});
     case Type::kBool:
     case Type::kInt:
       return among(name, {"as_integer_ratio", "bit_count", "bit_length", "conjugate", "from_bytes",
                           "is_integer", "to_bytes"});
-    case Type::kFloat: return among(name, {"as_integer_ratio", "conjugate", "fromhex", "hex"});
-    case Type::kIterator: return among(name, {"send", "throw", "close"});
-    default: return false;
+    case Type::kFloat:
+      return among(name, {"as_integer_ratio", "conjugate", "fromhex", "hex"});
+    case Type::kIterator:
+      return among(name, {"send", "throw", "close"});
+    default:
+      return false;
   }
 }
 
 std::string object_description(const Value& value) {
   switch (value.type()) {
-    case Type::kNone: return "None";
-    case Type::kMacro: return "jinja2.runtime.Macro object";
-    case Type::kLoop: return "jinja2.runtime.LoopContext object";
-    default: return std::string(type_name(value)) + " object";
+    case Type::kNone:
+      return "None";
+    case Type::kMacro:
+      return "jinja2.runtime.Macro object";
+    case Type::kLoop:
+      return "jinja2.runtime.LoopContext object";
+    default:
+      return std::string(type_name(value)) + " object";
   }
 }
 
@@ -78,14 +88,18 @@ Value object_attribute(Runtime& runtime, const Value& object, std::string_view n
   switch (object.type()) {
     case Type::kBool:
     case Type::kInt:
-    case Type::kFloat: return number_attribute(runtime, object, name);
-    case Type::kRange: return range_attribute(runtime, object, name);
+    case Type::kFloat:
+      return number_attribute(runtime, object, name);
+    case Type::kRange:
+      return range_attribute(runtime, object, name);
     case Type::kNamespace: {
       const Value* value = object.as<NamespaceObject>().find(name);
       return value != nullptr ? *value : Value();
     }
-    case Type::kMacro: return macro_attribute(runtime, object, name);
-    case Type::kLoop: return loop_attribute(runtime, object, name);
+    case Type::kMacro:
+      return macro_attribute(runtime, object, name);
+    case Type::kLoop:
+      return loop_attribute(runtime, object, name);
     case Type::kString: {
       const Function method = find_string_method(name);
       return method == nullptr ? Value() : runtime.function(std::string(name), method, object);
@@ -115,8 +129,8 @@ Value own_attribute(Runtime& runtime, const Value& object, std::string_view name
   if (forbidden(object.type(), name)) return unsafe();
   Value value = object_attribute(runtime, object, name);
   if (value.missing() && unsupported(object.type(), name)) {
-    runtime.fail(FailureKind::kUnsupported, "attribute " + repr_text(name) + " of " +
-                                                type_name(object) + " is not supported");
+    runtime.fail(FailureKind::kUnsupported,
+                 "attribute " + repr_text(name) + " of " + type_name(object) + " is not supported");
   }
   return value;
 }

@@ -11,7 +11,9 @@ namespace fathom::jinja {
 
 namespace {
 
-bool is_align(char32_t c) { return c == '<' || c == '>' || c == '^' || c == '='; }
+bool is_align(char32_t c) {
+  return c == '<' || c == '>' || c == '^' || c == '=';
+}
 
 FormatSpec parse_spec(Runtime& runtime, std::string_view text) {
   FormatSpec spec;
@@ -107,7 +109,8 @@ void format_field(TextBuilder& out, Runtime& runtime, const Value& value, std::s
   } else if (value.is_integral()) {
     if (spec.type != 0 && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos) {
       append_number(out, runtime, Value::real(value.as_double()), spec);
-    } else if (spec.type == 0 || std::string_view("dxXob").find(spec.type) != std::string_view::npos) {
+    } else if (spec.type == 0 ||
+               std::string_view("dxXob").find(spec.type) != std::string_view::npos) {
       if (spec.precision >= 0) {
         runtime.fail(FailureKind::kValue, "Precision not allowed in integer format specifier");
       }
@@ -175,9 +178,12 @@ class BraceFormatter {
     Value value = lookup(text.substr(0, end));
     if (end < text.size() && text[end] == '!') {
       const char conversion = end + 1 < text.size() ? text[end + 1] : 0;
-      if (conversion == 'r') value = runtime_.string(repr(runtime_, value));
-      else if (conversion == 's') value = runtime_.string(str(runtime_, value));
-      else invalid("Unknown conversion specifier");
+      if (conversion == 'r')
+        value = runtime_.string(repr(runtime_, value));
+      else if (conversion == 's')
+        value = runtime_.string(str(runtime_, value));
+      else
+        invalid("Unknown conversion specifier");
       end += 2;
       if (end < text.size() && text[end] != ':') {
         invalid("expected ':' after conversion specifier");
@@ -190,16 +196,17 @@ class BraceFormatter {
     } else {
       TextBuilder plain(runtime_);
       format_field(plain, runtime_, value, spec.text());
-      if (value.markup()) out.append(plain.text());
-      else append_escaped_html(out, plain.text());
+      if (value.markup())
+        out.append(plain.text());
+      else
+        append_escaped_html(out, plain.text());
     }
   }
 
   Value positional(size_t index) {
     if (index >= args_.positional.size()) {
-      runtime_.fail(FailureKind::kIndex,
-                    "Replacement index " + std::to_string(index) +
-                        " out of range for positional args tuple");
+      runtime_.fail(FailureKind::kIndex, "Replacement index " + std::to_string(index) +
+                                             " out of range for positional args tuple");
     }
     return args_.positional[index];
   }

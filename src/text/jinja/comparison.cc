@@ -11,10 +11,14 @@ namespace {
 
 const char* symbol(Op op) {
   switch (op) {
-    case Op::kLt: return "<";
-    case Op::kLe: return "<=";
-    case Op::kGt: return ">";
-    default: return ">=";
+    case Op::kLt:
+      return "<";
+    case Op::kLe:
+      return "<=";
+    case Op::kGt:
+      return ">";
+    default:
+      return ">=";
   }
 }
 
@@ -42,10 +46,14 @@ int order_numbers(const Value& a, const Value& b) {
 
 bool holds(Op op, int order) {
   switch (op) {
-    case Op::kLt: return order == -1;
-    case Op::kLe: return order == -1 || order == 0;
-    case Op::kGt: return order == 1;
-    default: return order == 1 || order == 0;
+    case Op::kLt:
+      return order == -1;
+    case Op::kLe:
+      return order == -1 || order == 0;
+    case Op::kGt:
+      return order == 1;
+    default:
+      return order == 1 || order == 0;
   }
 }
 
@@ -96,13 +104,15 @@ bool less(Runtime& runtime, const Value& a, const Value& b) {
 
 bool contains(Runtime& runtime, const Value& container, const Value& item) {
   switch (container.type()) {
-    case Type::kString: return in_text(runtime, container, item);
+    case Type::kString:
+      return in_text(runtime, container, item);
     case Type::kDict:
       if (!hashable(item)) {
         runtime.type_error(std::string("unhashable type: '") + type_name(item) + "'");
       }
       return container.dict().find(item) != nullptr;
-    default: break;
+    default:
+      break;
   }
   if (!iterable(container)) {
     runtime.type_error(std::string("argument of type '") + type_name(container) +
@@ -120,11 +130,16 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
 bool compare(Runtime& runtime, Op op, const Value& a, const Value& b) {
   runtime.work(std::min(weight(a), weight(b)));
   switch (op) {
-    case Op::kEq: return equal(a, b);
-    case Op::kNe: return !equal(a, b);
-    case Op::kIn: return contains(runtime, b, a);
-    case Op::kNotIn: return !contains(runtime, b, a);
-    default: return ordered(runtime, op, a, b);
+    case Op::kEq:
+      return equal(a, b);
+    case Op::kNe:
+      return !equal(a, b);
+    case Op::kIn:
+      return contains(runtime, b, a);
+    case Op::kNotIn:
+      return !contains(runtime, b, a);
+    default:
+      return ordered(runtime, op, a, b);
   }
 }
 
@@ -140,8 +155,7 @@ Slice resolve(Runtime& runtime, const Value& begin, const Value& end, const Valu
   const auto given = [](const Value& v) { return !v.missing() && !v.is_none(); };
   for (const Value* bound : {&begin, &end, &step_value}) {
     if (given(*bound) && !bound->is_integral()) {
-      runtime.type_error(
-          "slice indices must be integers or None or have an __index__ method");
+      runtime.type_error("slice indices must be integers or None or have an __index__ method");
     }
   }
   const int64_t step = given(step_value) ? index_argument(runtime, step_value) : 1;

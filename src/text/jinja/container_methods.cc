@@ -22,8 +22,8 @@ Value method_index(Runtime& runtime, const Value& self, const Args& args) {
   };
   const int64_t end = clamp(bound[2], length);
   for (int64_t i = clamp(bound[1], 0); i < end; ++i) {
-    const Value item = self.is(Type::kRange) ? element_at(self, i)
-                                             : self.items()[static_cast<size_t>(i)];
+    const Value item =
+        self.is(Type::kRange) ? element_at(self, i) : self.items()[static_cast<size_t>(i)];
     runtime.step();
     if (compare(runtime, Op::kEq, item, bound[0])) return Value::integer(i);
   }
@@ -57,8 +57,8 @@ Value method_get(Runtime& runtime, const Value& self, const Args& args) {
 template <DictViewObject::Kind kind>
 Value method_view(Runtime& runtime, const Value& self, const Args& args) {
   bind_positional(runtime, "dict view", args, 0, 0);
-  auto view = runtime.adopt(std::make_shared<DictViewObject>(), sizeof(DictViewObject),
-                            self.depth() + 1);
+  auto view =
+      runtime.adopt(std::make_shared<DictViewObject>(), sizeof(DictViewObject), self.depth() + 1);
   view->kind = kind;
   view->dict = self;
   return Value(Type::kDictView, std::move(view));
@@ -108,11 +108,15 @@ Value dict_from_keys(Runtime& runtime, const Args& args) {
 
 Function find_container_method(Type type, std::string_view name) {
   switch (type) {
-    case Type::kList: return find(kListMethods, name);
+    case Type::kList:
+      return find(kListMethods, name);
     case Type::kTuple:
-    case Type::kRange: return find(kTupleMethods, name);
-    case Type::kDict: return find(kDictMethods, name);
-    default: return nullptr;
+    case Type::kRange:
+      return find(kTupleMethods, name);
+    case Type::kDict:
+      return find(kDictMethods, name);
+    default:
+      return nullptr;
   }
 }
 

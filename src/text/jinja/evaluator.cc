@@ -15,21 +15,28 @@ Value Interpreter::evaluate(const Expression& e, Scope& scope) {
 
 Value Interpreter::evaluate_node(const Expression& e, Scope& scope) {
   switch (e.kind) {
-    case ExpressionKind::kConstant: return e.constant;
+    case ExpressionKind::kConstant:
+      return e.constant;
     case ExpressionKind::kName:
-    case ExpressionKind::kNamespaceRef: return evaluate_name(e, scope);
+    case ExpressionKind::kNamespaceRef:
+      return evaluate_name(e, scope);
     case ExpressionKind::kTuple:
-    case ExpressionKind::kList: return evaluate_items(e, scope);
-    case ExpressionKind::kDict: return evaluate_dict(e, scope);
+    case ExpressionKind::kList:
+      return evaluate_items(e, scope);
+    case ExpressionKind::kDict:
+      return evaluate_dict(e, scope);
     case ExpressionKind::kBinary: {
       const Value a = evaluate(*e.a, scope);
       const Value b = evaluate(*e.b, scope);
       runtime_.line = e.line;
       return arithmetic(runtime_, e.op, a, b);
     }
-    case ExpressionKind::kNegate: return negate(runtime_, evaluate(*e.a, scope));
-    case ExpressionKind::kPosate: return posate(runtime_, evaluate(*e.a, scope));
-    case ExpressionKind::kNot: return Value::boolean(!truthy(evaluate(*e.a, scope)));
+    case ExpressionKind::kNegate:
+      return negate(runtime_, evaluate(*e.a, scope));
+    case ExpressionKind::kPosate:
+      return posate(runtime_, evaluate(*e.a, scope));
+    case ExpressionKind::kNot:
+      return Value::boolean(!truthy(evaluate(*e.a, scope)));
     case ExpressionKind::kAnd: {
       const Value a = evaluate(*e.a, scope);
       return truthy(a) ? evaluate(*e.b, scope) : a;
@@ -38,9 +45,12 @@ Value Interpreter::evaluate_node(const Expression& e, Scope& scope) {
       const Value a = evaluate(*e.a, scope);
       return truthy(a) ? a : evaluate(*e.b, scope);
     }
-    case ExpressionKind::kConcat: return evaluate_concat(e, scope);
-    case ExpressionKind::kCompare: return evaluate_compare(e, scope);
-    case ExpressionKind::kConditional: return evaluate_conditional(e, scope);
+    case ExpressionKind::kConcat:
+      return evaluate_concat(e, scope);
+    case ExpressionKind::kCompare:
+      return evaluate_compare(e, scope);
+    case ExpressionKind::kConditional:
+      return evaluate_conditional(e, scope);
     case ExpressionKind::kAttribute: {
       const Value object = evaluate(*e.a, scope);
       runtime_.line = e.line;
@@ -52,10 +62,13 @@ Value Interpreter::evaluate_node(const Expression& e, Scope& scope) {
       runtime_.line = e.line;
       return get_item(runtime_, object, key);
     }
-    case ExpressionKind::kSlice: return evaluate_slice(e, scope);
-    case ExpressionKind::kCall: return evaluate_call(e, scope);
+    case ExpressionKind::kSlice:
+      return evaluate_slice(e, scope);
+    case ExpressionKind::kCall:
+      return evaluate_call(e, scope);
     case ExpressionKind::kFilter:
-    case ExpressionKind::kTest: return evaluate_filter(e, scope);
+    case ExpressionKind::kTest:
+      return evaluate_filter(e, scope);
   }
   return Value();
 }
@@ -161,8 +174,7 @@ Args Interpreter::evaluate_arguments(const CallArguments& arguments, Scope& scop
   }
   if (arguments.rest != nullptr) {
     const Value rest = evaluate(*arguments.rest, scope);
-    for_each(runtime_, rest,
-             [&](const Value& item) { runtime_.push(args.positional, item); });
+    for_each(runtime_, rest, [&](const Value& item) { runtime_.push(args.positional, item); });
   }
   if (arguments.keyword_rest != nullptr) {
     spread_keywords(evaluate(*arguments.keyword_rest, scope), args);

@@ -37,11 +37,11 @@ Value filter_attr(Runtime& runtime, const Value& subject, const Args& args) {
 // One step of a generator over `subject`: keeps, drops or changes an item.
 struct Selection {
   Value subject;
-  Args args;                       // for the filter or test
-  Function function = nullptr;     // nullptr: truth of the item itself
+  Args args;                    // for the filter or test
+  Function function = nullptr;  // nullptr: truth of the item itself
   std::shared_ptr<AttributePath> path;
-  Value otherwise;                 // map's default
-  bool wanted = true;              // keep the items whose test says so
+  Value otherwise;     // map's default
+  bool wanted = true;  // keep the items whose test says so
   std::shared_ptr<IteratorObject> items;
 
   bool start(Runtime& runtime) {
@@ -118,9 +118,8 @@ Value filter_map(Runtime& runtime, const Value& subject, const Args& args) {
                           if (!ready) prepare_map(rt, args, *state);
                           ready = true;
                           if (!state->items->next(rt, out)) return false;
-                          out = state->path != nullptr
-                                    ? state->path->get(rt, out, state->otherwise)
-                                    : state->function(rt, out, state->args);
+                          out = state->path != nullptr ? state->path->get(rt, out, state->otherwise)
+                                                       : state->function(rt, out, state->args);
                           return true;
                         });
 }
@@ -180,8 +179,8 @@ Function find_selection_filter(std::string_view name) {
 }
 
 Function find_filter(std::string_view name) {
-  for (const auto find : {find_text_filter, find_sequence_filter, find_selection_filter,
-                          find_number_filter}) {
+  for (const auto find :
+       {find_text_filter, find_sequence_filter, find_selection_filter, find_number_filter}) {
     if (const Function function = find(name)) return function;
   }
   return nullptr;

@@ -70,7 +70,9 @@ std::optional<double> parse_float(std::string_view text) {
   text = stripped(text);
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
-    const auto digit = [&](size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
+    const auto digit = [&](size_t at) {
+      return at < text.size() && text[at] >= '0' && text[at] <= '9';
+    };
     if (text[i] == '_') {
       if (i == 0 || !digit(i - 1) || !digit(i + 1)) return std::nullopt;
       continue;
@@ -239,10 +241,9 @@ Value filter_filesizeformat(Runtime& runtime, const Value& subject, const Args& 
 }
 
 constexpr NamedFunction kFilters[] = {
-    {"abs", filter_abs},       {"count", filter_length},
-    {"filesizeformat", filter_filesizeformat},
-    {"float", filter_float},   {"int", filter_int},
-    {"length", filter_length}, {"round", filter_round},
+    {"abs", filter_abs},     {"count", filter_length}, {"filesizeformat", filter_filesizeformat},
+    {"float", filter_float}, {"int", filter_int},      {"length", filter_length},
+    {"round", filter_round},
 };
 
 }  // namespace

@@ -173,9 +173,9 @@ Value filter_unique(Runtime& runtime, const Value& subject, const Args& args) {
     std::shared_ptr<IteratorObject> items;
     DictObject seen;
   };
-  auto state = std::make_shared<State>(
-      AttributePath(runtime, bound[1].missing() ? Value::none() : bound[1]), truthy(bound[0]),
-      subject);
+  auto state =
+      std::make_shared<State>(AttributePath(runtime, bound[1].missing() ? Value::none() : bound[1]),
+                              truthy(bound[0]), subject);
   return make_generator(runtime, subject.depth(), [state](Runtime& rt, Value& out) {
     if (state->items == nullptr) state->items = iterate(rt, state->subject);
     while (state->items->next(rt, out)) {
@@ -193,13 +193,14 @@ Value filter_unique(Runtime& runtime, const Value& subject, const Args& args) {
 }
 
 Value extreme(Runtime& runtime, const Value& subject, const Args& args, bool largest) {
-  const Bound bound = bind(runtime, largest ? "max" : "min", args,
-                           {"case_sensitive", "attribute"}, 0);
+  const Bound bound =
+      bind(runtime, largest ? "max" : "min", args, {"case_sensitive", "attribute"}, 0);
   const AttributePath path(runtime, bound[1].missing() ? Value::none() : bound[1]);
   Value best, best_key;
   for_each(runtime, subject, [&](const Value& item) {
     Value key = sort_key(runtime, path.get(runtime, item), truthy(bound[0]));
-    const bool better = best.missing() || compare(runtime, largest ? Op::kGt : Op::kLt, key, best_key);
+    const bool better =
+        best.missing() || compare(runtime, largest ? Op::kGt : Op::kLt, key, best_key);
     if (!better) return;
     best = item;
     best_key = std::move(key);
@@ -269,8 +270,7 @@ Value filter_slice(Runtime& runtime, const Value& subject, const Args& args) {
 }
 
 Value filter_groupby(Runtime& runtime, const Value& subject, const Args& args) {
-  const Bound bound =
-      bind(runtime, "groupby", args, {"attribute", "default", "case_sensitive"}, 1);
+  const Bound bound = bind(runtime, "groupby", args, {"attribute", "default", "case_sensitive"}, 1);
   const AttributePath path(runtime, bound[0]);
   const std::vector<Value> items = to_vector(runtime, subject);
   std::vector<Value> keys, pairs;
@@ -297,11 +297,11 @@ Value filter_groupby(Runtime& runtime, const Value& subject, const Args& args) {
 }
 
 constexpr NamedFunction kFilters[] = {
-    {"batch", filter_batch}, {"dictsort", filter_dictsort}, {"first", filter_first},
-    {"groupby", filter_groupby}, {"items", filter_items},   {"last", filter_last},
-    {"list", filter_list},   {"max", filter_max},           {"min", filter_min},
-    {"reverse", filter_reverse}, {"slice", filter_slice},   {"sort", filter_sort},
-    {"sum", filter_sum},     {"unique", filter_unique},
+    {"batch", filter_batch},     {"dictsort", filter_dictsort}, {"first", filter_first},
+    {"groupby", filter_groupby}, {"items", filter_items},       {"last", filter_last},
+    {"list", filter_list},       {"max", filter_max},           {"min", filter_min},
+    {"reverse", filter_reverse}, {"slice", filter_slice},       {"sort", filter_sort},
+    {"sum", filter_sum},         {"unique", filter_unique},
 };
 
 }  // namespace

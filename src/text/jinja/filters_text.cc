@@ -156,8 +156,7 @@ Value filter_format(Runtime& runtime, const Value& subject, const Args& args) {
 }
 
 Value filter_truncate(Runtime& runtime, const Value& subject, const Args& args) {
-  const Bound bound =
-      bind(runtime, "truncate", args, {"length", "killwords", "end", "leeway"}, 0);
+  const Bound bound = bind(runtime, "truncate", args, {"length", "killwords", "end", "leeway"}, 0);
   const int64_t length = bound[0].missing() ? 255 : index_argument(runtime, bound[0]);
   const Value end = bound[2].missing() ? runtime.string("...") : bound[2];
   const bool default_leeway = bound[3].missing() || bound[3].is_none();
@@ -165,8 +164,8 @@ Value filter_truncate(Runtime& runtime, const Value& subject, const Args& args) 
   string_argument(runtime, end, "truncate");
   const auto end_size = static_cast<int64_t>(end.string_object().characters);
   if (length < end_size || leeway < 0) {
-    runtime.fail(FailureKind::kValue, "truncate: expected length >= " + std::to_string(end_size) +
-                                          " and leeway >= 0");
+    runtime.fail(FailureKind::kValue,
+                 "truncate: expected length >= " + std::to_string(end_size) + " and leeway >= 0");
   }
   if (!subject.is_string()) {
     runtime.require_defined(subject);
@@ -290,16 +289,26 @@ Value filter_wordcount(Runtime& runtime, const Value& subject, const Args& args)
 }
 
 constexpr NamedFunction kFilters[] = {
-    {"capitalize", filter_capitalize}, {"center", filter_center},
-    {"e", filter_escape},              {"escape", filter_escape},
-    {"forceescape", filter_forceescape}, {"format", filter_format},
-    {"indent", filter_indent},         {"join", filter_join},
-    {"lower", filter_lower},           {"replace", filter_replace},
-    {"safe", filter_safe},             {"string", filter_string},
-    {"title", filter_title},           {"tojson", filter_tojson},
-    {"trim", filter_trim},             {"truncate", filter_truncate},
-    {"upper", filter_upper},           {"urlencode", filter_urlencode},
-    {"wordcount", filter_wordcount},   {"xmlattr", filter_xmlattr},
+    {"capitalize", filter_capitalize},
+    {"center", filter_center},
+    {"e", filter_escape},
+    {"escape", filter_escape},
+    {"forceescape", filter_forceescape},
+    {"format", filter_format},
+    {"indent", filter_indent},
+    {"join", filter_join},
+    {"lower", filter_lower},
+    {"replace", filter_replace},
+    {"safe", filter_safe},
+    {"string", filter_string},
+    {"title", filter_title},
+    {"tojson", filter_tojson},
+    {"trim", filter_trim},
+    {"truncate", filter_truncate},
+    {"upper", filter_upper},
+    {"urlencode", filter_urlencode},
+    {"wordcount", filter_wordcount},
+    {"xmlattr", filter_xmlattr},
 };
 
 }  // namespace

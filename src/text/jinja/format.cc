@@ -19,7 +19,8 @@ void append_padded(TextBuilder& out, std::string_view text, const FormatSpec& sp
   const char align = spec.align != 0 ? spec.align : default_align;
   std::string fill;
   append_character(fill, spec.fill);
-  const bool sign = align == '=' && !text.empty() && (text[0] == '-' || text[0] == '+' || text[0] == ' ');
+  const bool sign =
+      align == '=' && !text.empty() && (text[0] == '-' || text[0] == '+' || text[0] == ' ');
   if (sign) out.append(text[0]);
   out.repeat(fill, align == '<' ? 0 : align == '^' ? pad / 2 : pad);
   out.append(text.substr(sign ? 1 : 0));
@@ -109,7 +110,11 @@ namespace {
 class PercentFormatter {
  public:
   PercentFormatter(Runtime& runtime, const Value& format, const Value& argument)
-      : runtime_(runtime), format_(format), text_(format.text()), argument_(argument), out_(runtime) {
+      : runtime_(runtime),
+        format_(format),
+        text_(format.text()),
+        argument_(argument),
+        out_(runtime) {
     is_tuple_ = argument.is(Type::kTuple);
   }
 
@@ -205,14 +210,20 @@ class PercentFormatter {
     switch (spec.type) {
       case 's':
       case 'r':
-      case 'a': text_directive(value, spec); return;
-      case 'c': character_directive(value, spec); return;
+      case 'a':
+        text_directive(value, spec);
+        return;
+      case 'c':
+        character_directive(value, spec);
+        return;
       case 'i':
-      case 'u': spec.type = 'd'; break;
+      case 'u':
+        spec.type = 'd';
+        break;
       default:
         if (std::string_view("dxXoeEfFgG").find(spec.type) == std::string_view::npos) {
-          runtime_.fail(FailureKind::kValue, std::string("unsupported format character '") +
-                                                 spec.type + "'");
+          runtime_.fail(FailureKind::kValue,
+                        std::string("unsupported format character '") + spec.type + "'");
         }
     }
     runtime_.require_defined(value);

@@ -72,9 +72,10 @@ Value call_dict(Runtime& runtime, const Value&, const Args& args) {
 
 void check_namespace_name(Runtime& runtime, std::string_view name) {
   if (!name.starts_with('_')) return;
-  runtime.fail(FailureKind::kSecurity,
-               "Chat templates cannot store underscore-prefixed attributes on a namespace, but got " +
-                   repr_text(name) + ". Please rename the attribute.");
+  runtime.fail(
+      FailureKind::kSecurity,
+      "Chat templates cannot store underscore-prefixed attributes on a namespace, but got " +
+          repr_text(name) + ". Please rename the attribute.");
 }
 
 Value call_namespace(Runtime& runtime, const Value&, const Args& args) {
@@ -135,9 +136,8 @@ Value call_cycler(Runtime& runtime, const Value&, const Args& args) {
     runtime.fail(FailureKind::kRuntime, "at least one item has to be provided");
   }
   const Value items = runtime.tuple(args.positional);
-  Value state = runtime.make_namespace({{"items", items},
-                                        {"position", Value::integer(0)},
-                                        {"current", items.items()[0]}});
+  Value state = runtime.make_namespace(
+      {{"items", items}, {"position", Value::integer(0)}, {"current", items.items()[0]}});
   auto& attributes = state.as<NamespaceObject>().attributes;
   attributes.emplace_back("next", runtime.function("next", cycler_next, state));
   attributes.emplace_back("reset", runtime.function("reset", cycler_reset, state));
@@ -155,8 +155,7 @@ Value joiner_call(Runtime& runtime, const Value& self, const Args& args) {
 Value call_joiner(Runtime& runtime, const Value&, const Args& args) {
   const Bound bound = bind(runtime, "joiner", args, {"sep"}, 0);
   const Value separator = bound[0].missing() ? runtime.string(", ") : bound[0];
-  const Value state =
-      runtime.make_namespace({{"sep", separator}, {"used", Value::boolean(false)}});
+  const Value state = runtime.make_namespace({{"sep", separator}, {"used", Value::boolean(false)}});
   return runtime.function("joiner", joiner_call, state);
 }
 

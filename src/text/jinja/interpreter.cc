@@ -42,10 +42,17 @@ void Interpreter::start(const ScopeLayout& layout, Scope& scope) {
     const SlotStart& slot = layout.slots[i];
     Value& value = scope.values()[i];
     switch (slot.kind) {
-      case SlotStart::Kind::kParameter: break;
-      case SlotStart::Kind::kResolve: value = global(slot.name); break;
-      case SlotStart::Kind::kAlias: value = scope.at(slot.alias); break;
-      case SlotStart::Kind::kUndefined: value = Value(); break;
+      case SlotStart::Kind::kParameter:
+        break;
+      case SlotStart::Kind::kResolve:
+        value = global(slot.name);
+        break;
+      case SlotStart::Kind::kAlias:
+        value = scope.at(slot.alias);
+        break;
+      case SlotStart::Kind::kUndefined:
+        value = Value();
+        break;
     }
   }
 }
@@ -68,24 +75,38 @@ Interpreter::Flow Interpreter::run(const Statement& s, Scope& scope, TextBuilder
   runtime_.step();
   runtime_.line = s.line;
   switch (s.kind) {
-    case StatementKind::kOutput: run_output(s, scope, out); break;
+    case StatementKind::kOutput:
+      run_output(s, scope, out);
+      break;
     case StatementKind::kSet:
       check_namespaces(*s.target, scope);
       assign(*s.target, evaluate(*s.value, scope), scope);
       break;
-    case StatementKind::kSetBlock: run_set_block(s, scope); break;
-    case StatementKind::kFor: return run_for(s, scope, out);
-    case StatementKind::kIf: return run_if(s, scope, out);
-    case StatementKind::kMacro: scope.at(s.slot) = make_macro(s, scope); break;
-    case StatementKind::kCall: run_call_block(s, scope, out); break;
-    case StatementKind::kFilter: return run_captured(s, scope, out);
-    case StatementKind::kWith: return run_with(s, scope, out);
+    case StatementKind::kSetBlock:
+      run_set_block(s, scope);
+      break;
+    case StatementKind::kFor:
+      return run_for(s, scope, out);
+    case StatementKind::kIf:
+      return run_if(s, scope, out);
+    case StatementKind::kMacro:
+      scope.at(s.slot) = make_macro(s, scope);
+      break;
+    case StatementKind::kCall:
+      run_call_block(s, scope, out);
+      break;
+    case StatementKind::kFilter:
+      return run_captured(s, scope, out);
+    case StatementKind::kWith:
+      return run_with(s, scope, out);
     case StatementKind::kGeneration: {
       const Entered inner = enter(s.scope, &scope);
       return run_body(s.body, *inner.scope, out);
     }
-    case StatementKind::kBreak: return Flow::kBreak;
-    case StatementKind::kContinue: return Flow::kContinue;
+    case StatementKind::kBreak:
+      return Flow::kBreak;
+    case StatementKind::kContinue:
+      return Flow::kContinue;
   }
   return Flow::kNormal;
 }
@@ -118,21 +139,21 @@ Interpreter::Flow Interpreter::run_for(const Statement& s, Scope& scope, TextBui
 Value Interpreter::filtered(const Statement& s, Scope& scope, const Value& iterable) {
   auto items = iterate(runtime_, iterable);
   const int depth = iterable.depth();
-  return make_generator(
-      runtime_, depth, [this, &s, &scope, items = std::move(items)](Runtime& runtime, Value& out) {
-        while (items->next(runtime, out)) {
-          const Entered test = enter(s.test_scope, &scope);
-          assign(*s.target, out, *test.scope);
-          if (truthy(evaluate(*s.test, *test.scope))) return true;
-        }
-        return false;
-      });
+  return make_generator(runtime_, depth,
+                        [this, &s, &scope, items = std::move(items)](Runtime& runtime, Value& out) {
+                          while (items->next(runtime, out)) {
+                            const Entered test = enter(s.test_scope, &scope);
+                            assign(*s.target, out, *test.scope);
+                            if (truthy(evaluate(*s.test, *test.scope))) return true;
+                          }
+                          return false;
+                        });
 }
 
 Interpreter::Flow Interpreter::loop(const Statement& s, Scope& scope, TextBuilder& out,
                                     const Value& iterable, int64_t depth0) {
-  auto state = runtime_.adopt(std::make_shared<LoopObject>(), sizeof(LoopObject),
-                              iterable.depth() + 3);
+  auto state =
+      runtime_.adopt(std::make_shared<LoopObject>(), sizeof(LoopObject), iterable.depth() + 3);
   state->iterable = s.test == nullptr ? iterable : filtered(s, scope, iterable);
   state->items = iterate(runtime_, state->iterable);
   state->depth0 = depth0;
@@ -202,8 +223,7 @@ void Interpreter::run_call_block(const Statement& s, Scope& scope, TextBuilder& 
 }
 
 void Interpreter::check_namespaces(const Expression& target, Scope& scope) {
-  if (target.kind == ExpressionKind::kNamespaceRef &&
-      !scope.at(target.slot).is(Type::kNamespace)) {
+  if (target.kind == ExpressionKind::kNamespaceRef && !scope.at(target.slot).is(Type::kNamespace)) {
     runtime_.fail(FailureKind::kRuntime, "cannot assign attribute on non-namespace object");
   }
   for (const ExpressionPtr& item : target.items) check_namespaces(*item, scope);
@@ -221,13 +241,12 @@ void Interpreter::assign(const Expression& target, const Value& value, Scope& sc
   }
   const std::vector<Value> items = to_vector(runtime_, value);
   if (items.size() != target.items.size()) {
-    runtime_.fail(FailureKind::kValue,
-                  items.size() < target.items.size()
-                      ? "not enough values to unpack (expected " +
-                            std::to_string(target.items.size()) + ", got " +
-                            std::to_string(items.size()) + ")"
-                      : "too many values to unpack (expected " +
-                            std::to_string(target.items.size()) + ")");
+    runtime_.fail(
+        FailureKind::kValue,
+        items.size() < target.items.size()
+            ? "not enough values to unpack (expected " + std::to_string(target.items.size()) +
+                  ", got " + std::to_string(items.size()) + ")"
+            : "too many values to unpack (expected " + std::to_string(target.items.size()) + ")");
   }
   for (size_t i = 0; i < items.size(); ++i) assign(*target.items[i], items[i], scope);
 }

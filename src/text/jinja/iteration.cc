@@ -48,9 +48,15 @@ struct DictIterator final : IteratorObject {
     const auto& [key, value] = entries[backwards ? entries.size() - 1 - index : index];
     ++index;
     switch (kind) {
-      case DictViewObject::Kind::kKeys: out = key; break;
-      case DictViewObject::Kind::kValues: out = value; break;
-      case DictViewObject::Kind::kItems: out = runtime.pair(key, value); break;
+      case DictViewObject::Kind::kKeys:
+        out = key;
+        break;
+      case DictViewObject::Kind::kValues:
+        out = value;
+        break;
+      case DictViewObject::Kind::kItems:
+        out = runtime.pair(key, value);
+        break;
     }
     return true;
   }
@@ -125,7 +131,8 @@ std::shared_ptr<IteratorObject> iterate(Runtime& runtime, const Value& value) {
       iterator->source = value;
       return iterator;
     }
-    case Type::kDict: return iterate_dict(runtime, value, DictViewObject::Kind::kKeys);
+    case Type::kDict:
+      return iterate_dict(runtime, value, DictViewObject::Kind::kKeys);
     case Type::kDictView: {
       const auto& view = value.as<DictViewObject>();
       return iterate_dict(runtime, view.dict, view.kind);
@@ -135,7 +142,8 @@ std::shared_ptr<IteratorObject> iterate(Runtime& runtime, const Value& value) {
       iterator->range = value;
       return iterator;
     }
-    case Type::kUndefined: return make<EmptyIterator>(runtime, value);
+    case Type::kUndefined:
+      return make<EmptyIterator>(runtime, value);
     case Type::kIterator:
       return std::static_pointer_cast<IteratorObject>(value.object());
     case Type::kLoop:
@@ -176,7 +184,8 @@ Value reversed(Runtime& runtime, const Value& value) {
       const auto& view = value.as<DictViewObject>();
       return Value(Type::kIterator, iterate_dict(runtime, view.dict, view.kind, true));
     }
-    default: return Value();
+    default:
+      return Value();
   }
 }
 

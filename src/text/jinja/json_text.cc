@@ -29,13 +29,27 @@ void append_json_string(TextBuilder& builder, std::string_view text, bool ascii)
     plain = i;
     out.clear();
     switch (c) {
-      case '"': out = "\\\""; break;
-      case '\\': out = "\\\\"; break;
-      case '\n': out = "\\n"; break;
-      case '\r': out = "\\r"; break;
-      case '\t': out = "\\t"; break;
-      case '\b': out = "\\b"; break;
-      case '\f': out = "\\f"; break;
+      case '"':
+        out = "\\\"";
+        break;
+      case '\\':
+        out = "\\\\";
+        break;
+      case '\n':
+        out = "\\n";
+        break;
+      case '\r':
+        out = "\\r";
+        break;
+      case '\t':
+        out = "\\t";
+        break;
+      case '\b':
+        out = "\\b";
+        break;
+      case '\f':
+        out = "\\f";
+        break;
       default:
         if (c >= 0x10000) {
           append_hex_escape(out, 0xD800 + ((c - 0x10000) >> 10));
@@ -67,14 +81,24 @@ class JsonWriter {
     const DepthGuard guard(runtime_);
     runtime_.step();
     switch (value.type()) {
-      case Type::kNone: out_.append("null"); return;
+      case Type::kNone:
+        out_.append("null");
+        return;
       case Type::kBool:
       case Type::kInt:
-      case Type::kFloat: out_.append(json_number(value)); return;
-      case Type::kString: append_json_string(out_, value.text(), style_.ascii); return;
+      case Type::kFloat:
+        out_.append(json_number(value));
+        return;
+      case Type::kString:
+        append_json_string(out_, value.text(), style_.ascii);
+        return;
       case Type::kList:
-      case Type::kTuple: write_list(value.items()); return;
-      case Type::kDict: write_dict(value.dict()); return;
+      case Type::kTuple:
+        write_list(value.items());
+        return;
+      case Type::kDict:
+        write_dict(value.dict());
+        return;
       default:
         runtime_.type_error(std::string("Object of type ") + type_name(value) +
                             " is not JSON serializable");

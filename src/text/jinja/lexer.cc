@@ -180,8 +180,8 @@ class Lexer {
     brackets_.clear();
     while (at_ < text_.size()) {
       if (brackets_.empty()) {
-        const size_t end = variable ? closing(at_, "}}", false, false)
-                                    : closing(at_, "%}", true, true);
+        const size_t end =
+            variable ? closing(at_, "}}", false, false) : closing(at_, "%}", true, true);
         if (end != std::string::npos) {
           add(variable ? TokenType::kVariableEnd : TokenType::kBlockEnd, "");
           advance(end);
@@ -287,20 +287,32 @@ class Lexer {
 
 }  // namespace
 
-std::vector<Token> tokenize(std::string_view source) { return Lexer(source).run(); }
+std::vector<Token> tokenize(std::string_view source) {
+  return Lexer(source).run();
+}
 
 std::string describe(const Token& token) {
   switch (token.type) {
-    case TokenType::kData: return "template data / text";
-    case TokenType::kVariableBegin: return "begin of print statement";
-    case TokenType::kVariableEnd: return "end of print statement";
-    case TokenType::kBlockBegin: return "begin of statement block";
-    case TokenType::kBlockEnd: return "end of statement block";
-    case TokenType::kString: return "string";
-    case TokenType::kInteger: return "integer";
-    case TokenType::kFloat: return "float";
-    case TokenType::kEnd: return "end of template";
-    default: return token.text;
+    case TokenType::kData:
+      return "template data / text";
+    case TokenType::kVariableBegin:
+      return "begin of print statement";
+    case TokenType::kVariableEnd:
+      return "end of print statement";
+    case TokenType::kBlockBegin:
+      return "begin of statement block";
+    case TokenType::kBlockEnd:
+      return "end of statement block";
+    case TokenType::kString:
+      return "string";
+    case TokenType::kInteger:
+      return "integer";
+    case TokenType::kFloat:
+      return "float";
+    case TokenType::kEnd:
+      return "end of template";
+    default:
+      return token.text;
   }
 }
 

@@ -109,8 +109,8 @@ bool read_hex(std::string_view text, size_t at, size_t count, char32_t& out) {
   return true;
 }
 
-// A backslash before a non-ASCII character: Jinja turns the character into an ASCII escape first, so
-// Python sees an escaped backslash and then plain letters.
+// A backslash before a non-ASCII character: Jinja turns the character into an ASCII escape first,
+// so Python sees an escaped backslash and then plain letters.
 void append_literal_escape(std::string& out, char32_t c) {
   static constexpr char kHex[] = "0123456789abcdef";
   out += c < 0x100 ? "\\x" : c < 0x10000 ? "\\u" : "\\U";

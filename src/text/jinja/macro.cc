@@ -21,7 +21,8 @@ Value Interpreter::make_macro(const Statement& s, Scope& scope) {
 Value Interpreter::call_value(const Value& callee, const Args& args) {
   runtime_.require_defined(callee);
   switch (callee.type()) {
-    case Type::kMacro: return call_macro(callee.as<MacroObject>(), args);
+    case Type::kMacro:
+      return call_macro(callee.as<MacroObject>(), args);
     case Type::kFunction: {
       const auto& function = callee.as<FunctionObject>();
       return function.function(runtime_, function.self, args);
@@ -101,10 +102,10 @@ void Interpreter::bind_macro(const Statement& s, const Args& args, Scope& scope)
     Value& value = scope.at(s.parameter_slots[i]);
     if (!value.missing()) continue;
     const size_t from_end = count - i;
-    value = from_end <= s.defaults.size()
-                ? evaluate(*s.defaults[s.defaults.size() - from_end], scope)
-                : runtime_.undefined("parameter " + repr_text(s.parameters[i]) +
-                                     " was not provided");
+    value =
+        from_end <= s.defaults.size()
+            ? evaluate(*s.defaults[s.defaults.size() - from_end], scope)
+            : runtime_.undefined("parameter " + repr_text(s.parameters[i]) + " was not provided");
   }
 }
 

@@ -23,9 +23,9 @@ struct LoopObject : MutableObject {
   int64_t index0 = -1;
   int64_t depth0 = 0;
   int64_t known_length = -1;
-  Value before, current, after;  // missing where there is none
-  Value last_changed;            // tuple of loop.changed's arguments
-  bool owned = false;            // by the runtime, once changed() was called
+  Value before, current, after;          // missing where there is none
+  Value last_changed;                    // tuple of loop.changed's arguments
+  bool owned = false;                    // by the runtime, once changed() was called
   const Statement* recursive = nullptr;  // the statement, of a loop marked recursive
   Scope* scope = nullptr;                // around the statement
 

@@ -14,14 +14,22 @@ namespace {
 
 const char* op_symbol(Op op) {
   switch (op) {
-    case Op::kAdd: return "+";
-    case Op::kSub: return "-";
-    case Op::kMul: return "*";
-    case Op::kDiv: return "/";
-    case Op::kFloorDiv: return "//";
-    case Op::kMod: return "%";
-    case Op::kPow: return "** or pow()";
-    default: return "?";
+    case Op::kAdd:
+      return "+";
+    case Op::kSub:
+      return "-";
+    case Op::kMul:
+      return "*";
+    case Op::kDiv:
+      return "/";
+    case Op::kFloorDiv:
+      return "//";
+    case Op::kMod:
+      return "%";
+    case Op::kPow:
+      return "** or pow()";
+    default:
+      return "?";
   }
 }
 
@@ -79,10 +87,17 @@ Value int_arithmetic(Runtime& runtime, Op op, Int a, Int b) {
   Int result = 0;
   bool overflow = false;
   switch (op) {
-    case Op::kAdd: overflow = __builtin_add_overflow(a, b, &result); break;
-    case Op::kSub: overflow = __builtin_sub_overflow(a, b, &result); break;
-    case Op::kMul: overflow = __builtin_mul_overflow(a, b, &result); break;
-    case Op::kPow: return int_power(runtime, a, b);
+    case Op::kAdd:
+      overflow = __builtin_add_overflow(a, b, &result);
+      break;
+    case Op::kSub:
+      overflow = __builtin_sub_overflow(a, b, &result);
+      break;
+    case Op::kMul:
+      overflow = __builtin_mul_overflow(a, b, &result);
+      break;
+    case Op::kPow:
+      return int_power(runtime, a, b);
     default:
       if (b == 0) {
         runtime.fail(FailureKind::kZeroDivision,
@@ -103,13 +118,20 @@ Value float_arithmetic(Runtime& runtime, Op op, double a, double b) {
                                                                    : "float modulo");
   }
   switch (op) {
-    case Op::kAdd: return Value::real(a + b);
-    case Op::kSub: return Value::real(a - b);
-    case Op::kMul: return Value::real(a * b);
-    case Op::kDiv: return Value::real(a / b);
-    case Op::kFloorDiv: return Value::real(python_floor_div(a, b));
-    case Op::kMod: return Value::real(python_mod(a, b));
-    default: break;
+    case Op::kAdd:
+      return Value::real(a + b);
+    case Op::kSub:
+      return Value::real(a - b);
+    case Op::kMul:
+      return Value::real(a * b);
+    case Op::kDiv:
+      return Value::real(a / b);
+    case Op::kFloorDiv:
+      return Value::real(python_floor_div(a, b));
+    case Op::kMod:
+      return Value::real(python_mod(a, b));
+    default:
+      break;
   }
   if (a == 0 && b < 0) {
     runtime.fail(FailureKind::kZeroDivision, "0.0 cannot be raised to a negative power");
@@ -163,7 +185,8 @@ Value repeat(Runtime& runtime, const Value& sequence, const Value& times) {
   runtime.reserve(n * items.size() * sizeof(Value));
   std::vector<Value> out;
   out.reserve(n * items.size());
-  for (size_t i = 0; i < n && !items.empty(); ++i) out.insert(out.end(), items.begin(), items.end());
+  for (size_t i = 0; i < n && !items.empty(); ++i)
+    out.insert(out.end(), items.begin(), items.end());
   return sequence.is(Type::kList) ? runtime.list(std::move(out)) : runtime.tuple(std::move(out));
 }
 

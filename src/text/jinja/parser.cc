@@ -1,4 +1,5 @@
-// The statement grammar: set, for, if, macro, call, filter, with, generation, print, break, continue.
+// The statement grammar: set, for, if, macro, call, filter, with, generation, print, break,
+// continue.
 #include "text/jinja/parser.h"
 
 #include <algorithm>
@@ -112,8 +113,7 @@ StatementPtr Parser::parse_statement() {
   if (name == "print") return parse_print();
   if (name == "break") return parse_jump(StatementKind::kBreak);
   if (name == "continue") return parse_jump(StatementKind::kContinue);
-  for (std::string_view known :
-       {"block", "extends", "include", "import", "from", "autoescape"}) {
+  for (std::string_view known : {"block", "extends", "include", "import", "from", "autoescape"}) {
     if (name == known) unsupported("{% " + name + " %}", current().line);
   }
   fail("Encountered unknown tag '" + name + "'.");

@@ -227,8 +227,8 @@ ExpressionPtr ExpressionParser::parse_unary(bool with_filter) {
   if (is_operator("-") || is_operator("+")) {
     const Nesting nesting(*this);
     const bool minus = next().text == "-";
-    node = unary(minus ? ExpressionKind::kNegate : ExpressionKind::kPosate, parse_unary(false),
-                 line);
+    node =
+        unary(minus ? ExpressionKind::kNegate : ExpressionKind::kPosate, parse_unary(false), line);
   } else {
     node = parse_primary();
   }
@@ -259,7 +259,8 @@ ExpressionPtr ExpressionParser::parse_primary(bool with_namespace) {
   const Nesting nesting(*this);
   const int line = current().line;
   switch (current().type) {
-    case TokenType::kName: return parse_name(with_namespace);
+    case TokenType::kName:
+      return parse_name(with_namespace);
     case TokenType::kString: {
       std::string text;
       while (current().type == TokenType::kString) text += next().text;
@@ -273,7 +274,8 @@ ExpressionPtr ExpressionParser::parse_primary(bool with_namespace) {
       node->constant = next().value;
       return node;
     }
-    default: break;
+    default:
+      break;
   }
   if (skip_operator("(")) {
     ExpressionPtr node = parse_tuple(true, TupleEnd::kTag, true);
@@ -343,8 +345,7 @@ ExpressionPtr ExpressionParser::parse_target_tuple(TupleEnd end, bool with_names
 void ExpressionParser::check_target(const Expression& target) const {
   if (target.kind == ExpressionKind::kTuple) {
     for (const ExpressionPtr& item : target.items) check_target(*item);
-  } else if (target.kind != ExpressionKind::kName &&
-             target.kind != ExpressionKind::kNamespaceRef) {
+  } else if (target.kind != ExpressionKind::kName && target.kind != ExpressionKind::kNamespaceRef) {
     fail("can't assign to this expression", target.line);
   }
 }

@@ -27,8 +27,8 @@ std::string float_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value,
-                                 std::chars_format::scientific);
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific);
   std::string_view text(buffer, static_cast<size_t>(end.ptr - buffer));
   const size_t e = text.find('e');
   int exponent = 0;
@@ -45,7 +45,8 @@ std::string float_text(double value) {
     const std::string power = std::to_string(std::abs(exponent));
     return sign + digits + (exponent < 0 ? "e-" : "e+") + (power.size() < 2 ? "0" : "") + power;
   }
-  if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  if (exponent < 0)
+    return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   if (count <= exponent + 1) {
     return sign + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
   }
@@ -147,11 +148,21 @@ void append_repr(TextBuilder& out, Runtime& runtime, const Value& value) {
   runtime.step();
   switch (value.type()) {
     case Type::kMissing:
-    case Type::kUndefined: out.append("Undefined"); return;
-    case Type::kNone: out.append("None"); return;
-    case Type::kBool: out.append(value.as_bool() ? "True" : "False"); return;
-    case Type::kInt: out.append(int_text(value.as_int())); return;
-    case Type::kFloat: out.append(float_text(value.as_double())); return;
+    case Type::kUndefined:
+      out.append("Undefined");
+      return;
+    case Type::kNone:
+      out.append("None");
+      return;
+    case Type::kBool:
+      out.append(value.as_bool() ? "True" : "False");
+      return;
+    case Type::kInt:
+      out.append(int_text(value.as_int()));
+      return;
+    case Type::kFloat:
+      out.append(float_text(value.as_double()));
+      return;
     case Type::kString:
       runtime.reserve(value.text().size() * 4);
       if (value.markup()) {
@@ -170,14 +181,24 @@ void append_repr(TextBuilder& out, Runtime& runtime, const Value& value) {
       append_items(out, runtime, value.items());
       out.append(value.items().size() == 1 ? ",)" : ")");
       return;
-    case Type::kDict: append_dict(out, runtime, value.dict()); return;
-    case Type::kRange: out.append(range_text(value.as<RangeObject>())); return;
-    case Type::kDictView: append_view(out, runtime, value); return;
-    case Type::kNamespace: append_namespace(out, runtime, value.as<NamespaceObject>()); return;
+    case Type::kDict:
+      append_dict(out, runtime, value.dict());
+      return;
+    case Type::kRange:
+      out.append(range_text(value.as<RangeObject>()));
+      return;
+    case Type::kDictView:
+      append_view(out, runtime, value);
+      return;
+    case Type::kNamespace:
+      append_namespace(out, runtime, value.as<NamespaceObject>());
+      return;
     case Type::kMacro:
       out.append("<Macro ").append(macro_label(value)).append('>');
       return;
-    case Type::kLoop: out.append(loop_text(runtime, value)); return;
+    case Type::kLoop:
+      out.append(loop_text(runtime, value));
+      return;
     case Type::kIterator:
     case Type::kFunction:
       // Python prints an address here, which no two runs share.
@@ -216,11 +237,21 @@ void append_escaped_html(TextBuilder& out, std::string_view text) {
     out.append(text.substr(i, end - i));
     if (end == text.size()) return;
     switch (text[end]) {
-      case '&': out.append("&amp;"); break;
-      case '<': out.append("&lt;"); break;
-      case '>': out.append("&gt;"); break;
-      case '\'': out.append("&#39;"); break;
-      default: out.append("&#34;"); break;
+      case '&':
+        out.append("&amp;");
+        break;
+      case '<':
+        out.append("&lt;");
+        break;
+      case '>':
+        out.append("&gt;");
+        break;
+      case '\'':
+        out.append("&#39;");
+        break;
+      default:
+        out.append("&#34;");
+        break;
     }
     i = end + 1;
   }

@@ -9,20 +9,34 @@ namespace fathom::jinja {
 
 const char* failure_name(FailureKind kind) {
   switch (kind) {
-    case FailureKind::kSyntax: return "TemplateSyntaxError";
-    case FailureKind::kRuntime: return "TemplateRuntimeError";
-    case FailureKind::kUndefined: return "UndefinedError";
-    case FailureKind::kSecurity: return "SecurityError";
-    case FailureKind::kRaised: return "TemplateError";
-    case FailureKind::kType: return "TypeError";
-    case FailureKind::kValue: return "ValueError";
-    case FailureKind::kKey: return "KeyError";
-    case FailureKind::kIndex: return "IndexError";
-    case FailureKind::kAttribute: return "AttributeError";
-    case FailureKind::kOverflow: return "OverflowError";
-    case FailureKind::kZeroDivision: return "ZeroDivisionError";
-    case FailureKind::kUnsupported: return "Unsupported";
-    case FailureKind::kLimit: return "LimitExceeded";
+    case FailureKind::kSyntax:
+      return "TemplateSyntaxError";
+    case FailureKind::kRuntime:
+      return "TemplateRuntimeError";
+    case FailureKind::kUndefined:
+      return "UndefinedError";
+    case FailureKind::kSecurity:
+      return "SecurityError";
+    case FailureKind::kRaised:
+      return "TemplateError";
+    case FailureKind::kType:
+      return "TypeError";
+    case FailureKind::kValue:
+      return "ValueError";
+    case FailureKind::kKey:
+      return "KeyError";
+    case FailureKind::kIndex:
+      return "IndexError";
+    case FailureKind::kAttribute:
+      return "AttributeError";
+    case FailureKind::kOverflow:
+      return "OverflowError";
+    case FailureKind::kZeroDivision:
+      return "ZeroDivisionError";
+    case FailureKind::kUnsupported:
+      return "Unsupported";
+    case FailureKind::kLimit:
+      return "LimitExceeded";
   }
   return "Error";
 }
@@ -53,8 +67,8 @@ void Runtime::out_of_work() const {
 
 void Runtime::reserve(size_t bytes) {
   if (bytes > meter_.limit || meter_.live > meter_.limit - bytes) {
-    fail(FailureKind::kLimit, "the template wants more than " +
-                                  std::to_string(meter_.limit >> 20) + " MiB of memory");
+    fail(FailureKind::kLimit,
+         "the template wants more than " + std::to_string(meter_.limit >> 20) + " MiB of memory");
   }
   work(bytes);
 }

@@ -16,10 +16,10 @@ namespace fathom::jinja {
 // A template comes with the model, from anyone: these make every rendering end, soon and in bounded
 // memory, with a message.
 struct Limits {
-  uint64_t work = 4'000'000'000;       // units: about a byte touched; kStep per step
+  uint64_t work = 4'000'000'000;          // units: about a byte touched; kStep per step
   size_t live_bytes = size_t{256} << 20;  // objects and text alive at one time, input not counted
-  int call_depth = 1200;               // nested evaluations, macros included
-  int value_depth = 400;               // lists in lists in lists
+  int call_depth = 1200;                  // nested evaluations, macros included
+  int value_depth = 400;                  // lists in lists in lists
 };
 inline constexpr uint64_t kStep = 40;  // what evaluating one node costs in units of work
 

@@ -132,13 +132,20 @@ class Collector {
         break;
       case StatementKind::kFor:
       case StatementKind::kCall:
-      case StatementKind::kFilter: expression(s.value.get()); break;
-      case StatementKind::kIf: visit_if(s); break;
-      case StatementKind::kMacro: symbols_->store(s.name); break;
+      case StatementKind::kFilter:
+        expression(s.value.get());
+        break;
+      case StatementKind::kIf:
+        visit_if(s);
+        break;
+      case StatementKind::kMacro:
+        symbols_->store(s.name);
+        break;
       case StatementKind::kWith:
         for (const ExpressionPtr& value : s.values) expression(value.get());
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -251,7 +258,9 @@ class Resolver {
         expression(s.target.get(), symbols, soft);
         break;
       }
-      case StatementKind::kFor: visit_for(s, symbols, soft); break;
+      case StatementKind::kFor:
+        visit_for(s, symbols, soft);
+        break;
       case StatementKind::kIf:
         for (Branch& branch : s.branches) {
           expression(branch.test.get(), symbols, true);
@@ -276,7 +285,9 @@ class Resolver {
         finish(scope);
         break;
       }
-      case StatementKind::kWith: visit_with(s, symbols, soft); break;
+      case StatementKind::kWith:
+        visit_with(s, symbols, soft);
+        break;
       case StatementKind::kGeneration: {
         Symbols scope = inner(symbols, s.scope);
         Collector(scope).body(s.body);
@@ -284,7 +295,8 @@ class Resolver {
         finish(scope);
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -337,8 +349,8 @@ class Resolver {
     for (const ExpressionPtr& value : s.defaults) collector.expression(value.get());
     const auto special = reads_special(s.body, {"caller", "kwargs", "varargs"});
     const auto declare = [&](const char* name, bool& takes, Slot& slot) {
-      const bool own = std::find(s.parameters.begin(), s.parameters.end(), name) !=
-                       s.parameters.end();
+      const bool own =
+          std::find(s.parameters.begin(), s.parameters.end(), name) != s.parameters.end();
       takes = special.contains(name) && !own;
       if (takes) slot = scope.parameter(name);
       return special.contains(name) && own;
@@ -346,9 +358,10 @@ class Resolver {
     if (declare("caller", s.takes_caller, s.caller_slot)) {
       const auto at = std::find(s.parameters.begin(), s.parameters.end(), "caller");
       if (static_cast<size_t>(s.parameters.end() - at) > s.defaults.size()) {
-        fail("When defining macros or call blocks the special \"caller\" argument must be omitted "
-             "or be given a default.",
-             s.line);
+        fail(
+            "When defining macros or call blocks the special \"caller\" argument must be omitted "
+            "or be given a default.",
+            s.line);
       }
     }
     declare("kwargs", s.takes_kwargs, s.kwargs_slot);
@@ -362,6 +375,8 @@ class Resolver {
 
 }  // namespace
 
-void resolve_names(Ast& ast) { Resolver().run(ast); }
+void resolve_names(Ast& ast) {
+  Resolver().run(ast);
+}
 
 }  // namespace fathom::jinja

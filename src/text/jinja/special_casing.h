@@ -1,4 +1,5 @@
-// Characters whose upper or title case is several characters (Unicode 14, SpecialCasing, unconditional).
+// Characters whose upper or title case is several characters (Unicode 14, SpecialCasing,
+// unconditional).
 #pragma once
 
 #include <array>

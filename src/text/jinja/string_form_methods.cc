@@ -33,7 +33,9 @@ Value all_of(Runtime& runtime, const Value& self, const Args& args) {
   return Value::boolean(!text.empty());
 }
 
-bool is_alnum(char32_t c) { return is_alpha(c) || is_decimal(c) || is_digit(c) || is_numeric(c); }
+bool is_alnum(char32_t c) {
+  return is_alpha(c) || is_decimal(c) || is_digit(c) || is_numeric(c);
+}
 
 Value method_isprintable(Runtime& runtime, const Value& self, const Args& args) {
   if (self.text().empty()) return Value::boolean(true);
@@ -78,9 +80,7 @@ Value justified(Runtime& runtime, const Value& self, const Args& args, char alig
   }
   if (self.markup()) fill = escape_html(runtime, fill);
   // str.center puts the odd blank on the left when width is odd.
-  const int64_t left = align == '<' ? 0
-                       : align == '>' ? pad
-                                      : pad / 2 + (pad & (length + pad) & 1);
+  const int64_t left = align == '<' ? 0 : align == '>' ? pad : pad / 2 + (pad & (length + pad) & 1);
   TextBuilder out(runtime);
   out.repeat(fill.text(), static_cast<size_t>(left)).append(self.text());
   out.repeat(fill.text(), static_cast<size_t>(pad - left));

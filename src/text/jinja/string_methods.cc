@@ -249,8 +249,8 @@ Value affix(Runtime& runtime, const Value& self, const Args& args, bool prefix) 
       runtime.type_error(name + " first arg must be str or a tuple of str, not " +
                          type_name(affix));
     }
-    return where.valid && (prefix ? where.text.starts_with(affix.text())
-                                  : where.text.ends_with(affix.text()));
+    return where.valid &&
+           (prefix ? where.text.starts_with(affix.text()) : where.text.ends_with(affix.text()));
   };
   if (!bound[0].is(Type::kTuple)) return Value::boolean(matches(bound[0]));
   bool any = false;
@@ -312,15 +312,24 @@ struct Entry {
 };
 
 constexpr Entry kMethods[] = {
-    {"count", method_count},           {"endswith", method_endswith},
-    {"find", method_find},             {"index", method_index},
-    {"join", method_join},             {"lstrip", method_lstrip},
-    {"partition", method_partition},   {"removeprefix", method_removeprefix},
-    {"removesuffix", method_removesuffix}, {"replace", method_replace},
-    {"rfind", method_rfind},           {"rindex", method_rindex},
-    {"rpartition", method_rpartition}, {"rsplit", method_rsplit},
-    {"rstrip", method_rstrip},         {"split", method_split},
-    {"splitlines", method_splitlines}, {"startswith", method_startswith},
+    {"count", method_count},
+    {"endswith", method_endswith},
+    {"find", method_find},
+    {"index", method_index},
+    {"join", method_join},
+    {"lstrip", method_lstrip},
+    {"partition", method_partition},
+    {"removeprefix", method_removeprefix},
+    {"removesuffix", method_removesuffix},
+    {"replace", method_replace},
+    {"rfind", method_rfind},
+    {"rindex", method_rindex},
+    {"rpartition", method_rpartition},
+    {"rsplit", method_rsplit},
+    {"rstrip", method_rstrip},
+    {"split", method_split},
+    {"splitlines", method_splitlines},
+    {"startswith", method_startswith},
     {"strip", method_strip},
 };
 

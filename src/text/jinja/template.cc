@@ -21,11 +21,14 @@ Value from_json(const Json& json, int depth) {
     throw Failure(FailureKind::kLimit, "the messages, tools or variables are nested too deeply");
   }
   switch (json.type()) {
-    case Json::value_t::boolean: return Value::boolean(json.get<bool>());
-    case Json::value_t::number_integer: return Value::integer(json.get<int64_t>());
+    case Json::value_t::boolean:
+      return Value::boolean(json.get<bool>());
+    case Json::value_t::number_integer:
+      return Value::integer(json.get<int64_t>());
     case Json::value_t::number_unsigned:
       return Value::integer(static_cast<Int>(json.get<uint64_t>()));
-    case Json::value_t::number_float: return Value::real(json.get<double>());
+    case Json::value_t::number_float:
+      return Value::real(json.get<double>());
     case Json::value_t::string: {
       const auto& text = json.get_ref<const std::string&>();
       if (!valid_utf8(text)) {
@@ -52,14 +55,15 @@ Value from_json(const Json& json, int depth) {
       }
       return Value(Type::kDict, std::move(dict));
     }
-    default: return Value::none();
+    default:
+      return Value::none();
   }
 }
 
 Status to_status(const Failure& failure) {
-  const std::string place =
-      failure.line > 0 ? "line " + std::to_string(failure.line) + " of the chat template: "
-                       : "the chat template: ";
+  const std::string place = failure.line > 0
+                                ? "line " + std::to_string(failure.line) + " of the chat template: "
+                                : "the chat template: ";
   const std::string what = failure.what();
   switch (failure.kind) {
     case FailureKind::kRaised:
@@ -67,7 +71,8 @@ Status to_status(const Failure& failure) {
     case FailureKind::kUnsupported:
       return Status(Code::kUnsupported,
                     place + what + "; simplify the template or pass another one");
-    case FailureKind::kLimit: return Status(Code::kOutOfMemory, place + what);
+    case FailureKind::kLimit:
+      return Status(Code::kOutOfMemory, place + what);
     default:
       return Status(Code::kInvalidArgument, place + failure_name(failure.kind) + ": " + what);
   }
@@ -90,9 +95,9 @@ Result<T> guarded(Work&& work) {
 
 Result<Template> Template::parse(std::string_view source) {
   if (source.size() > kMaxSource) {
-    return error(Code::kInvalidArgument,
-                 "the chat template has " + std::to_string(source.size()) +
-                     " bytes; at most " + std::to_string(kMaxSource) + " are accepted");
+    return error(Code::kInvalidArgument, "the chat template has " + std::to_string(source.size()) +
+                                             " bytes; at most " + std::to_string(kMaxSource) +
+                                             " are accepted");
   }
   if (!valid_utf8(source)) {
     return error(Code::kInvalidArgument, "the chat template is not valid UTF-8");

@@ -25,20 +25,48 @@ Value comparing(Runtime& runtime, const Value& subject, const Args& args) {
   return Value::boolean(compare(runtime, op, subject, bound[0]));
 }
 
-bool is_defined(const Value& v) { return !v.undefined(); }
-bool is_undefined(const Value& v) { return v.undefined(); }
-bool is_none(const Value& v) { return v.is_none(); }
-bool is_boolean(const Value& v) { return v.is(Type::kBool); }
-bool is_true(const Value& v) { return v.is(Type::kBool) && v.as_bool(); }
-bool is_false(const Value& v) { return v.is(Type::kBool) && !v.as_bool(); }
-bool is_integer(const Value& v) { return v.is(Type::kInt); }
-bool is_float(const Value& v) { return v.is(Type::kFloat); }
-bool is_number(const Value& v) { return v.is_number(); }
-bool is_string(const Value& v) { return v.is_string(); }
-bool is_mapping(const Value& v) { return v.is(Type::kDict); }
-bool is_sequence(const Value& v) { return sized(v) && !v.is(Type::kDictView); }
-bool is_iterable(const Value& v) { return iterable(v); }
-bool is_escaped(const Value& v) { return v.markup(); }
+bool is_defined(const Value& v) {
+  return !v.undefined();
+}
+bool is_undefined(const Value& v) {
+  return v.undefined();
+}
+bool is_none(const Value& v) {
+  return v.is_none();
+}
+bool is_boolean(const Value& v) {
+  return v.is(Type::kBool);
+}
+bool is_true(const Value& v) {
+  return v.is(Type::kBool) && v.as_bool();
+}
+bool is_false(const Value& v) {
+  return v.is(Type::kBool) && !v.as_bool();
+}
+bool is_integer(const Value& v) {
+  return v.is(Type::kInt);
+}
+bool is_float(const Value& v) {
+  return v.is(Type::kFloat);
+}
+bool is_number(const Value& v) {
+  return v.is_number();
+}
+bool is_string(const Value& v) {
+  return v.is_string();
+}
+bool is_mapping(const Value& v) {
+  return v.is(Type::kDict);
+}
+bool is_sequence(const Value& v) {
+  return sized(v) && !v.is(Type::kDictView);
+}
+bool is_iterable(const Value& v) {
+  return iterable(v);
+}
+bool is_escaped(const Value& v) {
+  return v.markup();
+}
 bool is_callable(const Value& v) {
   return v.is(Type::kMacro) || v.is(Type::kFunction) || v.is(Type::kLoop) || v.undefined();
 }

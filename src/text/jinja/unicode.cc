@@ -84,7 +84,9 @@ utf8proc_category_t category(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c));
 }
 
-bool between(char32_t c, char32_t first, char32_t last) { return c >= first && c <= last; }
+bool between(char32_t c, char32_t first, char32_t last) {
+  return c >= first && c <= last;
+}
 
 }  // namespace
 
@@ -104,8 +106,10 @@ bool is_printable(char32_t c) {
     case UTF8PROC_CATEGORY_CO:
     case UTF8PROC_CATEGORY_ZS:
     case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP: return false;
-    default: return true;
+    case UTF8PROC_CATEGORY_ZP:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -114,7 +118,9 @@ bool is_alpha(char32_t c) {
   return kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LO;
 }
 
-bool is_decimal(char32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
+bool is_decimal(char32_t c) {
+  return category(c) == UTF8PROC_CATEGORY_ND;
+}
 
 bool is_digit(char32_t c) {
   return is_decimal(c) || c == 0xB2 || c == 0xB3 || c == 0xB9 || between(c, 0x1369, 0x1371) ||
@@ -125,13 +131,14 @@ bool is_digit(char32_t c) {
 }
 
 bool is_numeric(char32_t c) {
-  static constexpr char32_t kIdeographs[] = {  // CJK numerals, category Lo
-      0x3405, 0x3483, 0x382A, 0x3B4D, 0x4E00, 0x4E03, 0x4E07, 0x4E09, 0x4E5D, 0x4E8C, 0x4E94,
-      0x4E96, 0x4EBF, 0x4EC0, 0x4EDF, 0x4EE8, 0x4F0D, 0x4F70, 0x5104, 0x5146, 0x5169, 0x516B,
-      0x516D, 0x5341, 0x5343, 0x5344, 0x5345, 0x534C, 0x53C1, 0x53C2, 0x53C3, 0x53C4, 0x56DB,
-      0x58F1, 0x58F9, 0x5E7A, 0x5EFE, 0x5EFF, 0x5F0C, 0x5F0D, 0x5F0E, 0x5F10, 0x62FE, 0x634C,
-      0x67D2, 0x6F06, 0x7396, 0x767E, 0x8086, 0x842C, 0x8CAE, 0x8CB3, 0x8D30, 0x9621, 0x9646,
-      0x964C, 0x9678, 0x96F6};
+  static constexpr char32_t kIdeographs[] = {
+      // CJK numerals, category Lo
+      0x3405, 0x3483, 0x382A, 0x3B4D, 0x4E00, 0x4E03, 0x4E07, 0x4E09, 0x4E5D, 0x4E8C,
+      0x4E94, 0x4E96, 0x4EBF, 0x4EC0, 0x4EDF, 0x4EE8, 0x4F0D, 0x4F70, 0x5104, 0x5146,
+      0x5169, 0x516B, 0x516D, 0x5341, 0x5343, 0x5344, 0x5345, 0x534C, 0x53C1, 0x53C2,
+      0x53C3, 0x53C4, 0x56DB, 0x58F1, 0x58F9, 0x5E7A, 0x5EFE, 0x5EFF, 0x5F0C, 0x5F0D,
+      0x5F0E, 0x5F10, 0x62FE, 0x634C, 0x67D2, 0x6F06, 0x7396, 0x767E, 0x8086, 0x842C,
+      0x8CAE, 0x8CB3, 0x8D30, 0x9621, 0x9646, 0x964C, 0x9678, 0x96F6};
   const auto kind = category(c);
   return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL ||
          kind == UTF8PROC_CATEGORY_NO ||
@@ -154,7 +161,9 @@ bool is_lower(char32_t c) {
          between(c, 0xAB5C, 0xAB5F);
 }
 
-bool is_title(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LT; }
+bool is_title(char32_t c) {
+  return category(c) == UTF8PROC_CATEGORY_LT;
+}
 
 bool is_word(char32_t c) {
   return c == '_' || is_alpha(c) || is_decimal(c) || is_digit(c) || is_numeric(c);
@@ -227,16 +236,20 @@ bool case_ignorable(char32_t c) {
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK: return true;
-    default: break;
+    case UTF8PROC_CATEGORY_SK:
+      return true;
+    default:
+      break;
   }
-  static constexpr char32_t kMid[] = {'\'',   '.',    ':',    0xB7,   0x387,  0x55F,  0x5F4,
-                                      0x2018, 0x2019, 0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55,
-                                      0xFF07, 0xFF0E, 0xFF1A};
+  static constexpr char32_t kMid[] = {'\'',   '.',    ':',    0xB7,   0x387,  0x55F,
+                                      0x5F4,  0x2018, 0x2019, 0x2024, 0x2027, 0xFE13,
+                                      0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
   return std::find(std::begin(kMid), std::end(kMid), c) != std::end(kMid);
 }
 
-bool cased(char32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
+bool cased(char32_t c) {
+  return is_upper(c) || is_lower(c) || is_title(c);
+}
 
 // A capital sigma at the end of a word becomes ς.
 bool final_sigma(std::u32string_view text, size_t at) {
@@ -365,8 +378,8 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends)
   for (size_t i = 0; i < text.size();) {
     const size_t at = i;
     const char32_t c = next_character(text, i);
-    const bool ends = between(c, 0x0A, 0x0D) || between(c, 0x1C, 0x1E) || c == 0x85 ||
-                      c == 0x2028 || c == 0x2029;
+    const bool ends =
+        between(c, 0x0A, 0x0D) || between(c, 0x1C, 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
     if (!ends) continue;
     if (c == '\r' && i < text.size() && text[i] == '\n') ++i;
     lines.push_back(text.substr(start, (keep_ends ? i : at) - start));

@@ -28,7 +28,7 @@ bool is_numeric(char32_t c);
 bool is_upper(char32_t c);
 bool is_lower(char32_t c);
 bool is_title(char32_t c);
-bool is_word(char32_t c);              // \w of Python's re
+bool is_word(char32_t c);  // \w of Python's re
 bool is_identifier(std::string_view text);
 
 // str.isupper and str.islower: some character has case, and none the other case.

@@ -58,7 +58,9 @@ const std::vector<Value>& Value::items() const {
   return static_cast<const ListObject&>(*object_).items;
 }
 
-const DictObject& Value::dict() const { return static_cast<const DictObject&>(*object_); }
+const DictObject& Value::dict() const {
+  return static_cast<const DictObject&>(*object_);
+}
 
 namespace {
 constexpr size_t kLinearSearch = 8;  // below this many entries an index costs more than it saves
@@ -123,11 +125,15 @@ bool truthy(const Value& value) {
   switch (value.type()) {
     case Type::kMissing:
     case Type::kUndefined:
-    case Type::kNone: return false;
+    case Type::kNone:
+      return false;
     case Type::kBool:
-    case Type::kInt: return value.as_int() != 0;
-    case Type::kFloat: return value.as_double() != 0.0;
-    default: return !sized(value) || length_of(value) != 0;
+    case Type::kInt:
+      return value.as_int() != 0;
+    case Type::kFloat:
+      return value.as_double() != 0.0;
+    default:
+      return !sized(value) || length_of(value) != 0;
   }
 }
 
@@ -139,20 +145,28 @@ bool sized(const Value& value) {
     case Type::kTuple:
     case Type::kDict:
     case Type::kRange:
-    case Type::kDictView: return true;
-    default: return false;
+    case Type::kDictView:
+      return true;
+    default:
+      return false;
   }
 }
 
 size_t length_of(const Value& value) {
   switch (value.type()) {
-    case Type::kString: return value.string_object().characters;
+    case Type::kString:
+      return value.string_object().characters;
     case Type::kList:
-    case Type::kTuple: return value.items().size();
-    case Type::kDict: return value.dict().entries.size();
-    case Type::kRange: return static_cast<size_t>(value.as<RangeObject>().size());
-    case Type::kDictView: return value.as<DictViewObject>().dict.dict().entries.size();
-    default: return 0;
+    case Type::kTuple:
+      return value.items().size();
+    case Type::kDict:
+      return value.dict().entries.size();
+    case Type::kRange:
+      return static_cast<size_t>(value.as<RangeObject>().size());
+    case Type::kDictView:
+      return value.as<DictViewObject>().dict.dict().entries.size();
+    default:
+      return 0;
   }
 }
 
@@ -190,8 +204,10 @@ bool equal(const Value& a, const Value& b) {
   switch (a.type()) {
     case Type::kMissing:
     case Type::kUndefined:
-    case Type::kNone: return true;
-    case Type::kString: return a.text() == b.text();
+    case Type::kNone:
+      return true;
+    case Type::kString:
+      return a.text() == b.text();
     case Type::kList:
     case Type::kTuple: {
       const auto &x = a.items(), &y = b.items();
@@ -201,9 +217,12 @@ bool equal(const Value& a, const Value& b) {
       }
       return true;
     }
-    case Type::kDict: return a.object() == b.object() || equal_dicts(a.dict(), b.dict());
-    case Type::kRange: return equal_ranges(a.as<RangeObject>(), b.as<RangeObject>());
-    default: return a.object() == b.object();
+    case Type::kDict:
+      return a.object() == b.object() || equal_dicts(a.dict(), b.dict());
+    case Type::kRange:
+      return equal_ranges(a.as<RangeObject>(), b.as<RangeObject>());
+    default:
+      return a.object() == b.object();
   }
 }
 
@@ -220,47 +239,69 @@ size_t hash_value(const Value& value) {
   switch (value.type()) {
     case Type::kBool:
     case Type::kInt:
-    case Type::kFloat: return std::hash<double>()(value.as_double());  // 1 == 1.0 == true
-    case Type::kString: return std::hash<std::string_view>()(value.text());
+    case Type::kFloat:
+      return std::hash<double>()(value.as_double());  // 1 == 1.0 == true
+    case Type::kString:
+      return std::hash<std::string_view>()(value.text());
     case Type::kTuple: {
       size_t hash = 0x345678;
       for (const Value& item : value.items()) hash = hash * 1000003 ^ hash_value(item);
       return hash;
     }
-    case Type::kRange: return static_cast<size_t>(value.as<RangeObject>().size());
+    case Type::kRange:
+      return static_cast<size_t>(value.as<RangeObject>().size());
     case Type::kMissing:
     case Type::kUndefined:
-    case Type::kNone: return static_cast<size_t>(value.type());
-    default: return std::hash<const void*>()(value.object().get());
+    case Type::kNone:
+      return static_cast<size_t>(value.type());
+    default:
+      return std::hash<const void*>()(value.object().get());
   }
 }
 
 const char* type_name(const Value& value) {
   switch (value.type()) {
     case Type::kMissing:
-    case Type::kUndefined: return "Undefined";
-    case Type::kNone: return "NoneType";
-    case Type::kBool: return "bool";
-    case Type::kInt: return "int";
-    case Type::kFloat: return "float";
-    case Type::kString: return value.markup() ? "Markup" : "str";
-    case Type::kList: return "list";
-    case Type::kTuple: return "tuple";
-    case Type::kDict: return "dict";
-    case Type::kRange: return "range";
+    case Type::kUndefined:
+      return "Undefined";
+    case Type::kNone:
+      return "NoneType";
+    case Type::kBool:
+      return "bool";
+    case Type::kInt:
+      return "int";
+    case Type::kFloat:
+      return "float";
+    case Type::kString:
+      return value.markup() ? "Markup" : "str";
+    case Type::kList:
+      return "list";
+    case Type::kTuple:
+      return "tuple";
+    case Type::kDict:
+      return "dict";
+    case Type::kRange:
+      return "range";
     case Type::kDictView:
       switch (value.as<DictViewObject>().kind) {
-        case DictViewObject::Kind::kKeys: return "dict_keys";
-        case DictViewObject::Kind::kValues: return "dict_values";
-        case DictViewObject::Kind::kItems: return "dict_items";
+        case DictViewObject::Kind::kKeys:
+          return "dict_keys";
+        case DictViewObject::Kind::kValues:
+          return "dict_values";
+        case DictViewObject::Kind::kItems:
+          return "dict_items";
       }
       return "dict_keys";
-    case Type::kIterator: return value.as<IteratorObject>().type_name();
-    case Type::kNamespace: return "TemplateNamespace";
-    case Type::kMacro: return "Macro";
+    case Type::kIterator:
+      return value.as<IteratorObject>().type_name();
+    case Type::kNamespace:
+      return "TemplateNamespace";
+    case Type::kMacro:
+      return "Macro";
     case Type::kFunction:
       return value.as<FunctionObject>().self.missing() ? "function" : "builtin_function_or_method";
-    case Type::kLoop: return "LoopContext";
+    case Type::kLoop:
+      return "LoopContext";
   }
   return "object";
 }

@@ -1,8 +1,8 @@
 // Values of the template language: Python's, as far as templates can see them.
 //
 // A Value is cheap to copy: scalars are held inside, everything else is a shared, immutable object.
-// Only namespaces, loops, iterators, cyclers and joiners change after they were made; those belong to
-// one rendering and one thread. Everything else may be read from several threads.
+// Only namespaces, loops, iterators, cyclers and joiners change after they were made; those belong
+// to one rendering and one thread. Everything else may be read from several threads.
 #pragma once
 
 #include <cstdint>
@@ -90,7 +90,7 @@ class Value {
   bool undefined() const { return type_ == Type::kUndefined; }
   bool is_none() const { return type_ == Type::kNone; }
   bool is_string() const { return type_ == Type::kString; }
-  bool is_number() const;                                                // bool, int or float
+  bool is_number() const;  // bool, int or float
   bool is_integral() const { return type_ == Type::kInt || type_ == Type::kBool; }
 
   // Markup: a string that escape() made or `safe` blessed (markupsafe.Markup).
@@ -98,7 +98,7 @@ class Value {
   Value with_markup(bool markup) const;
 
   bool as_bool() const { return low_ != 0; }
-  Int as_int() const;  // of a bool, too
+  Int as_int() const;        // of a bool, too
   double as_double() const;  // of any number
   std::string_view text() const { return string_object().text; }
   const StringObject& string_object() const { return static_cast<const StringObject&>(*object_); }
@@ -130,9 +130,9 @@ struct DictObject : Object {
   std::vector<std::pair<Value, Value>> entries;
   std::unordered_multimap<size_t, size_t> index;  // hash → entry; built once there are several
 
-  const Value* find(const Value& key) const;         // key must be hashable
+  const Value* find(const Value& key) const;  // key must be hashable
   const Value* find(std::string_view key) const;
-  void set(Value key, Value value);                  // while building only
+  void set(Value key, Value value);  // while building only
 };
 
 struct UndefinedObject : Object {
@@ -187,8 +187,8 @@ bool truthy(const Value& value);
 bool equal(const Value& a, const Value& b);  // Python's ==
 bool hashable(const Value& value);
 size_t hash_value(const Value& value);
-const char* type_name(const Value& value);   // Python's type(x).__name__
-size_t length_of(const Value& value);        // of a sized value; see sized()
-bool sized(const Value& value);              // has len()
+const char* type_name(const Value& value);  // Python's type(x).__name__
+size_t length_of(const Value& value);       // of a sized value; see sized()
+bool sized(const Value& value);             // has len()
 
 }  // namespace fathom::jinja

@@ -52,8 +52,7 @@ TEST_P(ChatVectors, RenderAsTransformers) {
     if (vector.contains("error")) {
       ++errors;
       ASSERT_FALSE(text) << label;
-      EXPECT_NE(text.error().message().find(vector["error"].get<std::string>()),
-                std::string::npos)
+      EXPECT_NE(text.error().message().find(vector["error"].get<std::string>()), std::string::npos)
           << label << ": " << text.error().message();
       EXPECT_NE(text.error().message().find("line "), std::string::npos);
     } else {
@@ -65,13 +64,14 @@ TEST_P(ChatVectors, RenderAsTransformers) {
   RecordProperty("errors", static_cast<int>(errors));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Released, ChatVectors,
-    testing::Values("deepseek-ai-DeepSeek-R1-Distill-Llama-8B.json",
-                    "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B.json",
-                    "deepseek-ai-DeepSeek-V3.1.json", "deepseek-v3-tokenizer_config.json",
-                    "tool_chat_template_deepseekr1.json", "tool_chat_template_deepseekv3.json",
-                    "tool_chat_template_deepseekv31.json"));
+INSTANTIATE_TEST_SUITE_P(Released, ChatVectors,
+                         testing::Values("deepseek-ai-DeepSeek-R1-Distill-Llama-8B.json",
+                                         "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B.json",
+                                         "deepseek-ai-DeepSeek-V3.1.json",
+                                         "deepseek-v3-tokenizer_config.json",
+                                         "tool_chat_template_deepseekr1.json",
+                                         "tool_chat_template_deepseekv3.json",
+                                         "tool_chat_template_deepseekv31.json"));
 
 class ChatTemplateFiles : public testing::Test {
  protected:
@@ -127,7 +127,8 @@ TEST_F(ChatTemplateFiles, ListOfTemplates) {
     {"name": "rag", "template": "{% include 'unused' %}"}]})");
   EXPECT_EQ(render(), "plain");
   EXPECT_EQ(render(Json::array({Json::object()})), "tools");
-  write_file(folder_ / "tokenizer_config.json", R"({"chat_template": [{"name": "rag", "template": ""}]})");
+  write_file(folder_ / "tokenizer_config.json",
+             R"({"chat_template": [{"name": "rag", "template": ""}]})");
   EXPECT_NE(render().find("none is named default"), std::string::npos);
   write_file(folder_ / "tokenizer_config.json", R"({"chat_template": [1]})");
   EXPECT_NE(render().find("without name or template"), std::string::npos);
@@ -208,21 +209,23 @@ TEST(ChatTemplate, ReasoningGoesByThreeNames) {
   const std::string source = "{{ messages[0] | tojson }}";
   EXPECT_EQ(*render_source(source, Json::array({{{"role", "a"}, {"reasoning", "r"}}})),
             R"({"thinking": "r", "role": "a", "reasoning": "r", "reasoning_content": "r"})");
-  EXPECT_EQ(*render_source(source, Json::array({{{"role", "a"}, {"reasoning_content", "r"},
-                                                 {"thinking", "t"}}})),
-            R"({"thinking": "t", "role": "a", "reasoning_content": "r"})");
+  EXPECT_EQ(
+      *render_source(source,
+                     Json::array({{{"role", "a"}, {"reasoning_content", "r"}, {"thinking", "t"}}})),
+      R"({"thinking": "t", "role": "a", "reasoning_content": "r"})");
   EXPECT_EQ(*render_source(source, Json::array({{{"role", "a"}, {"thinking", nullptr}}})),
             R"({"role": "a", "thinking": null})");
 }
 
 TEST(ChatTemplate, ContinuesTheFinalMessage) {
   const std::string source =
-      "{% for m in messages %}[{{ m.content | trim }}]{% endfor %}{{ messages[-1].reasoning_content }}";
+      "{% for m in messages %}[{{ m.content | trim }}]{% endfor %}{{ "
+      "messages[-1].reasoning_content }}";
   const Json spaced = Json::array({{{"role", "user"}, {"content", "Hello  "}}});
   EXPECT_EQ(*render_source(source, spaced, {{"continue_final_message", true}}), "[Hello");
-  EXPECT_EQ(*render_source("<{{ messages[0].content }}>", spaced,
-                           {{"continue_final_message", true}}),
-            "<Hello  ");
+  EXPECT_EQ(
+      *render_source("<{{ messages[0].content }}>", spaced, {{"continue_final_message", true}}),
+      "<Hello  ");
   EXPECT_EQ(*render_source(source, spaced, {{"continue_final_message", false}}), "[Hello]");
   const Json thinks = Json::array({{{"role", "a"}, {"content", "c"}, {"reasoning", "why"}}});
   EXPECT_EQ(*render_source(source, thinks, {{"continue_final_message", "reasoning"}}), "[c]why");
@@ -249,11 +252,11 @@ TEST(ChatTemplate, WhatCannotBeContinued) {
                                      Json::array({{{"role", "a"}, {"content", 5}}}), kwargs))
                 .find("is not a string"),
             std::string::npos);
-  EXPECT_NE(message_of(render_source("{{ content }}",
-                                     Json::array({{{"role", "a"}, {"content", Json::array()}}}),
-                                     kwargs))
-                .find("no text to continue"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of(render_source("{{ content }}",
+                               Json::array({{{"role", "a"}, {"content", Json::array()}}}), kwargs))
+          .find("no text to continue"),
+      std::string::npos);
 }
 
 TEST(ChatTemplate, OneTemplateServesManyThreads) {
