@@ -1,8 +1,10 @@
 // IncrementalDetokenizer: token ids to text, one id at a time, never half a character.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "text/tokenizer.h"
 
@@ -22,6 +24,7 @@ class IncrementalDetokenizer {
  private:
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
+  size_t strip_;         // spaces still to drop at the start of the text
   std::string pending_;  // bytes of an unfinished character (at most 3)
 };
 

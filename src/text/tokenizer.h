@@ -49,6 +49,8 @@ class Tokenizer {
   std::string_view token_bytes(int32_t id) const;
   // The token as tokenizer.json writes it ("Ġhello"); "" for unknown ids.
   std::string_view token_text(int32_t id) const;
+  // Decoding drops up to this many spaces where a text begins (0 unless byte_fallback is used).
+  size_t leading_strip() const;
   // The id of a token as tokenizer.json writes it, base vocabulary or added.
   std::optional<int32_t> token_id(std::string_view token) const;
   bool is_special(int32_t id) const;  // an added token with special = true
@@ -62,7 +64,9 @@ class Tokenizer {
   std::optional<int32_t> bos_id() const;
   std::optional<int32_t> eos_id() const;
   std::optional<int32_t> pad_id() const;
-  // Whether encode() with add_special_tokens puts BOS first / EOS last.
+  // Whether encode() with add_special_tokens puts BOS first / EOS last. The post_processor of
+  // tokenizer.json decides if it adds anything; else add_bos_token / add_eos_token of
+  // tokenizer_config.json do, as in Hugging Face transformers.
   bool adds_bos() const;
   bool adds_eos() const;
 
