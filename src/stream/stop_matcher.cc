@@ -25,15 +25,16 @@ void StopMatcher::add(std::string_view stop) {
   states_[state].stop_size = stop.size();
 }
 
-// Sets the fail links in order of depth. A stop string that ends inside another one is found through
-// them: the longest one at a state is its own, else that of its fail state.
+// Sets the fail links in order of depth. A stop string that ends inside another one is found
+// through them: the longest one at a state is its own, else that of its fail state.
 void StopMatcher::link() {
   std::vector<size_t> order{0};
   for (size_t i = 0; i < order.size(); ++i) {
     const size_t state = order[i];
     for (const auto& [byte, next] : states_[state].next) {
       states_[next].fail = state == 0 ? 0 : step(states_[state].fail, byte);
-      if (states_[next].stop_size == 0) states_[next].stop_size = states_[states_[next].fail].stop_size;
+      if (states_[next].stop_size == 0)
+        states_[next].stop_size = states_[states_[next].fail].stop_size;
       order.push_back(next);
     }
   }

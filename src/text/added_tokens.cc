@@ -13,11 +13,15 @@ namespace {
 // A place in a text costs at most this many steps, whatever the tokens are.
 constexpr size_t kMaxTokenBytes = 1024;
 
-uint32_t first_code(std::string_view text) { return text.empty() ? 0 : decode_utf8(text).code; }
+uint32_t first_code(std::string_view text) {
+  return text.empty() ? 0 : decode_utf8(text).code;
+}
 
 size_t last_size(std::string_view text) {
   size_t size = 1;
-  while (size < text.size() && (static_cast<unsigned char>(text[text.size() - size]) & 0xC0) == 0x80) ++size;
+  while (size < text.size() &&
+         (static_cast<unsigned char>(text[text.size() - size]) & 0xC0) == 0x80)
+    ++size;
   return size;
 }
 
@@ -116,7 +120,8 @@ Result<TokenMatcher> TokenMatcher::build(const std::vector<const AddedToken*>& t
       int32_t next = node == 0 ? matcher.roots_[byte] : matcher.child(node, byte);
       if (next < 0) {
         next = static_cast<int32_t>(matcher.nodes_.size());
-        matcher.nodes_.push_back({-1, matcher.nodes_[static_cast<size_t>(node)].first_child, -1, byte});
+        matcher.nodes_.push_back(
+            {-1, matcher.nodes_[static_cast<size_t>(node)].first_child, -1, byte});
         matcher.nodes_[static_cast<size_t>(node)].first_child = next;
         if (node == 0) matcher.roots_[byte] = next;
       }
@@ -124,8 +129,9 @@ Result<TokenMatcher> TokenMatcher::build(const std::vector<const AddedToken*>& t
     }
     int32_t& token = matcher.nodes_[static_cast<size_t>(node)].token;
     if (token >= 0) {
-      return error(Code::kCorrupt, "the added tokens \"" + tokens[static_cast<size_t>(token)]->content +
-                                       "\" and \"" + tokens[i]->content + "\" are equal once normalized");
+      return error(Code::kCorrupt, "the added tokens \"" +
+                                       tokens[static_cast<size_t>(token)]->content + "\" and \"" +
+                                       tokens[i]->content + "\" are equal once normalized");
     }
     token = static_cast<int32_t>(i);
   }
@@ -134,7 +140,8 @@ Result<TokenMatcher> TokenMatcher::build(const std::vector<const AddedToken*>& t
 
 int32_t TokenMatcher::child(int32_t node, unsigned char byte) const {
   int32_t at = nodes_[static_cast<size_t>(node)].first_child;
-  while (at >= 0 && nodes_[static_cast<size_t>(at)].byte != byte) at = nodes_[static_cast<size_t>(at)].sibling;
+  while (at >= 0 && nodes_[static_cast<size_t>(at)].byte != byte)
+    at = nodes_[static_cast<size_t>(at)].sibling;
   return at;
 }
 
@@ -142,7 +149,8 @@ int32_t TokenMatcher::longest(std::string_view text) const {
   int32_t found = -1;
   int32_t node = roots_[static_cast<unsigned char>(text[0])];
   for (size_t i = 1; node >= 0; ++i) {
-    if (nodes_[static_cast<size_t>(node)].token >= 0) found = nodes_[static_cast<size_t>(node)].token;
+    if (nodes_[static_cast<size_t>(node)].token >= 0)
+      found = nodes_[static_cast<size_t>(node)].token;
     if (i == text.size()) break;
     node = child(node, static_cast<unsigned char>(text[i]));
   }
@@ -161,8 +169,8 @@ void TokenMatcher::split(std::string_view text, std::vector<Piece>& pieces) cons
     size_t begin = at;
     size_t end = at + token.pattern.size();
     at = end;
-    const bool inside_word =
-        token.single_word && (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end)));
+    const bool inside_word = token.single_word && (ends_with_word(text.substr(0, begin)) ||
+                                                   starts_with_word(text.substr(end)));
     if (inside_word) continue;
     if (token.lstrip) begin = trailing_space_begin(text, std::min(done, begin), begin);
     if (token.rstrip) end += leading_space(text.substr(end));

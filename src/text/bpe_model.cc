@@ -75,7 +75,9 @@ struct BpeModel::Cache {
   }
 };
 
-void BpeModel::CacheDeleter::operator()(Cache* cache) const { delete cache; }
+void BpeModel::CacheDeleter::operator()(Cache* cache) const {
+  delete cache;
+}
 
 Result<BpeModel> BpeModel::build(const TokenizerJson& file, bool raw_bytes) {
   BpeModel model;
@@ -105,9 +107,9 @@ Status BpeModel::read_options(const nlohmann::json& model) {
   if (!dropout.is_null() && !(dropout.is_number() && dropout.get<double>() == 0.0)) {
     return {Code::kUnsupported, "model.dropout is set: its encoding would be random"};
   }
-  for (const auto& [key, text] : {std::pair<const char*, std::string*>{
-                                      "continuing_subword_prefix", &continuing_prefix_},
-                                  {"end_of_word_suffix", &end_suffix_}}) {
+  for (const auto& [key, text] :
+       {std::pair<const char*, std::string*>{"continuing_subword_prefix", &continuing_prefix_},
+        {"end_of_word_suffix", &end_suffix_}}) {
     const nlohmann::json value = option(key);
     if (!value.is_null() && !value.is_string()) {
       return {Code::kCorrupt, std::string("model.") + key + " is not a string"};
@@ -118,7 +120,8 @@ Status BpeModel::read_options(const nlohmann::json& model) {
     }
   }
   const nlohmann::json unk = option("unk_token");
-  if (!unk.is_null() && !unk.is_string()) return {Code::kCorrupt, "model.unk_token is not a string"};
+  if (!unk.is_null() && !unk.is_string())
+    return {Code::kCorrupt, "model.unk_token is not a string"};
   if (unk.is_string()) unk_token_ = unk.get<std::string>();
   FATHOM_ASSIGN_OR_STATUS(fuse_unk_, json_bool_or(model, "fuse_unk", false, "model"));
   FATHOM_ASSIGN_OR_STATUS(byte_fallback_, json_bool_or(model, "byte_fallback", false, "model"));
@@ -134,7 +137,8 @@ Status BpeModel::add_merges(const std::vector<std::pair<std::string, std::string
     const auto& [left, right] = merges[rank];
     const std::string place = "model.merges[" + std::to_string(rank) + "]";
     if (right.size() < continuing_prefix_.size()) {
-      return {Code::kCorrupt, place + " has a second part \"" + right + "\" shorter than the prefix"};
+      return {Code::kCorrupt,
+              place + " has a second part \"" + right + "\" shorter than the prefix"};
     }
     merged.assign(left).append(right, continuing_prefix_.size());
     int32_t ids[3];
@@ -142,7 +146,8 @@ Status BpeModel::add_merges(const std::vector<std::pair<std::string, std::string
     for (const std::string* token : {&left, &right, static_cast<const std::string*>(&merged)}) {
       const std::optional<int32_t> id = vocabulary_.find(*token);
       if (!id) {
-        return {Code::kCorrupt, place + " names the token \"" + *token + "\", which model.vocab lacks"};
+        return {Code::kCorrupt,
+                place + " names the token \"" + *token + "\", which model.vocab lacks"};
       }
       ids[i++] = *id;
     }
@@ -163,7 +168,8 @@ void BpeModel::insert_merge(uint64_t pair, uint32_t rank, int32_t id) {
 const BpeModel::Merge* BpeModel::find_merge(int32_t left, int32_t right) const {
   const uint64_t pair = pair_key(left, right);
   const size_t mask = merges_.size() - 1;
-  for (size_t slot = pair_hash(pair) & mask; merges_[slot].pair != kNoPair; slot = (slot + 1) & mask) {
+  for (size_t slot = pair_hash(pair) & mask; merges_[slot].pair != kNoPair;
+       slot = (slot + 1) & mask) {
     if (merges_[slot].pair == pair) return &merges_[slot];
   }
   return nullptr;
@@ -237,7 +243,8 @@ Status BpeModel::split_characters(std::string_view word, Scratch& scratch) const
 }
 
 // A character outside the vocabulary becomes the unknown token, or vanishes if there is none.
-Status BpeModel::unknown(size_t length, Scratch& scratch, std::pair<int32_t, uint32_t>& pending) const {
+Status BpeModel::unknown(size_t length, Scratch& scratch,
+                         std::pair<int32_t, uint32_t>& pending) const {
   if (!unk_token_) return {};
   if (pending.second > 0 && fuse_unk_) {
     pending.second += static_cast<uint32_t>(length);
@@ -256,14 +263,16 @@ Status BpeModel::unknown(size_t length, Scratch& scratch, std::pair<int32_t, uin
 // All bytes as "<0x..>" tokens, or none of them.
 bool BpeModel::byte_tokens(std::string_view bytes, Scratch& scratch) const {
   const auto id_of = [&](char byte) { return fallback_ids_[static_cast<unsigned char>(byte)]; };
-  if (std::any_of(bytes.begin(), bytes.end(), [&](char b) { return id_of(b) == kNone; })) return false;
+  if (std::any_of(bytes.begin(), bytes.end(), [&](char b) { return id_of(b) == kNone; }))
+    return false;
   for (const char byte : bytes) add_symbol(scratch, id_of(byte), 1);
   return true;
 }
 
 void BpeModel::queue_pair(Scratch& scratch, int32_t left, int32_t right) const {
   const auto& symbols = scratch.symbols;
-  const Merge* merge = find_merge(symbols[static_cast<size_t>(left)].id, symbols[static_cast<size_t>(right)].id);
+  const Merge* merge =
+      find_merge(symbols[static_cast<size_t>(left)].id, symbols[static_cast<size_t>(right)].id);
   if (merge == nullptr) return;
   scratch.queue.push_back(static_cast<uint64_t>(merge->rank) << 32 | static_cast<uint32_t>(left));
 }

@@ -35,8 +35,8 @@ class Vocabulary {
     uint32_t length = 0;
   };
   std::string arena_;
-  std::vector<Span> spans_;      // [id]
-  std::vector<int32_t> slots_;   // open addressing, -1 = free
+  std::vector<Span> spans_;     // [id]
+  std::vector<int32_t> slots_;  // open addressing, -1 = free
   size_t count_ = 0;
 };
 
@@ -91,7 +91,7 @@ class BpeModel {
   void queue_pair(Scratch& scratch, int32_t left, int32_t right) const;
 
   Vocabulary vocabulary_;
-  std::vector<Merge> merges_;          // open addressing
+  std::vector<Merge> merges_;            // open addressing
   std::vector<int32_t> merged_by_rank_;  // [rank] id of the merged token
   std::array<int32_t, 256> byte_ids_{};  // raw bytes: id of the byte's letter, -1 if there is none
   std::array<int32_t, 256> fallback_ids_{};  // of "<0x..>", -1 if there is none

@@ -32,14 +32,19 @@ constexpr Alphabet kAlphabet = make_alphabet();
 
 }  // namespace
 
-uint32_t byte_to_letter(unsigned char byte) { return kAlphabet.letter[byte]; }
+uint32_t byte_to_letter(unsigned char byte) {
+  return kAlphabet.letter[byte];
+}
 
-int letter_to_byte(uint32_t code) { return code < kLetters ? kAlphabet.byte[code] : -1; }
+int letter_to_byte(uint32_t code) {
+  return code < kLetters ? kAlphabet.byte[code] : -1;
+}
 
 std::string to_byte_letters(std::string_view bytes) {
   std::string letters;
   letters.reserve(bytes.size() * 2);
-  for (const char byte : bytes) append_utf8(letters, byte_to_letter(static_cast<unsigned char>(byte)));
+  for (const char byte : bytes)
+    append_utf8(letters, byte_to_letter(static_cast<unsigned char>(byte)));
   return letters;
 }
 

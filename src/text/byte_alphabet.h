@@ -13,7 +13,8 @@ uint32_t byte_to_letter(unsigned char byte);
 int letter_to_byte(uint32_t code);
 
 std::string to_byte_letters(std::string_view bytes);
-// False (and `bytes` unspecified) if a character of the valid UTF-8 `letters` is none of the alphabet.
+// False (and `bytes` unspecified) if a character of the valid UTF-8 `letters` is none of the
+// alphabet.
 bool from_byte_letters(std::string_view letters, std::string& bytes);
 
 }  // namespace fathom

@@ -118,7 +118,8 @@ std::vector<std::pair<uint32_t, uint32_t>> make_case_groups() {
     const auto c = static_cast<utf8proc_int32_t>(code);
     const auto folded = static_cast<uint32_t>(utf8proc_tolower(utf8proc_toupper(c)));
     const auto lower = static_cast<uint32_t>(utf8proc_tolower(c));
-    if (folded != code || lower != code || utf8proc_toupper(c) != c) pairs.emplace_back(folded, code);
+    if (folded != code || lower != code || utf8proc_toupper(c) != c)
+      pairs.emplace_back(folded, code);
   }
   std::sort(pairs.begin(), pairs.end());
   return pairs;
@@ -151,7 +152,9 @@ CodeSet CodeSet::operator|(const CodeSet& other) const {
   return CodeSet(std::move(ranges));
 }
 
-CodeSet CodeSet::operator&(const CodeSet& other) const { return ~(~*this | ~other); }
+CodeSet CodeSet::operator&(const CodeSet& other) const {
+  return ~(~*this | ~other);
+}
 
 CodeSet CodeSet::operator~() const {
   CodeSet result;

@@ -36,7 +36,8 @@ class CodeSet {
 };
 
 // The set of a Unicode property as Oniguruma names it: a general category ("L", "Lu", "Letter"), a
-// script ("Han") or a class ("Alphabetic", "Punct", "Word"); case, '_', '-' and spaces do not count.
+// script ("Han") or a class ("Alphabetic", "Punct", "Word"); case, '_', '-' and spaces do not
+// count.
 std::optional<CodeSet> unicode_property(std::string_view name);
 
 const CodeSet& white_space_set();       // \s, and what Rust calls white space

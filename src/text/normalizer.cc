@@ -17,8 +17,9 @@ constexpr size_t kMaxInsertedBytes = 64;  // of Prepend and Replace
 // A step must not make a text out of all proportion; further steps would multiply it again.
 constexpr size_t kMaxGrowth = 64;
 constexpr size_t kSpareBytes = 1 << 16;
-constexpr uint32_t kFirstChangedByNfc = 0x300;  // all below are their own NFC, and combine with nothing before
-constexpr uint32_t kFirstChanged = 0xA0;        // all below are their own NFD, NFKC and NFKD
+constexpr uint32_t kFirstChangedByNfc =
+    0x300;  // all below are their own NFC, and combine with nothing before
+constexpr uint32_t kFirstChanged = 0xA0;  // all below are their own NFD, NFKC and NFKD
 
 int combining_class(utf8proc_int32_t code) {
   return static_cast<int>(utf8proc_get_property(code)->combining_class);
@@ -66,7 +67,8 @@ Result<Regex> read_pattern(const nlohmann::json& component, const std::string& w
       return regex;
     }
   }
-  return error(Code::kCorrupt, where + ".pattern is neither {\"String\": ...} nor {\"Regex\": ...}");
+  return error(Code::kCorrupt,
+               where + ".pattern is neither {\"String\": ...} nor {\"Regex\": ...}");
 }
 
 Result<Normalizer> Normalizer::read(const nlohmann::json& component) {
@@ -79,7 +81,8 @@ Status Normalizer::add(const nlohmann::json& component, const std::string& where
   FATHOM_ASSIGN_OR_STATUS(const std::string type, json_type(component, where));
   if (type == "Sequence") {
     if (depth > kMaxNesting) return {Code::kCorrupt, where + " is nested too deeply"};
-    FATHOM_ASSIGN_OR_STATUS(const nlohmann::json* list, json_array(component, "normalizers", where));
+    FATHOM_ASSIGN_OR_STATUS(const nlohmann::json* list,
+                            json_array(component, "normalizers", where));
     for (size_t i = 0; i < list->size(); ++i) {
       FATHOM_RETURN_IF_ERROR(
           add((*list)[i], where + ".normalizers[" + std::to_string(i) + "]", depth + 1));
@@ -117,7 +120,8 @@ Result<Normalizer::Step> Normalizer::read_step(const nlohmann::json& component,
     if (content.size() > kMaxInsertedBytes) {
       return error(Code::kUnsupported, where + ".content is longer than 64 bytes");
     }
-    return Step{Kind::kReplace, {}, {}, std::move(content), std::make_unique<Regex>(std::move(pattern))};
+    return Step{
+        Kind::kReplace, {}, {}, std::move(content), std::make_unique<Regex>(std::move(pattern))};
   }
   return error(Code::kUnsupported, where + ".type \"" + type + "\" is not supported");
 }
@@ -132,15 +136,28 @@ Status Normalizer::apply(std::string& text) const {
   for (const Step& step : steps_) {
     if (text.empty()) return {};
     if (text.size() > limit) {
-      return {Code::kCorrupt, "the normalizer of tokenizer.json makes this text more than 64 times longer"};
+      return {Code::kCorrupt,
+              "the normalizer of tokenizer.json makes this text more than 64 times longer"};
     }
     switch (step.kind) {
-      case Kind::kUnicode: normalize(step.form, text); break;
-      case Kind::kLowercase: lowercase(text); break;
-      case Kind::kByteLevel: text = to_byte_letters(text); break;
-      case Kind::kPrepend: text.insert(0, step.text); break;
-      case Kind::kStrip: strip(step.sides, text); break;
-      case Kind::kReplace: FATHOM_RETURN_IF_ERROR(replace(step, text)); break;
+      case Kind::kUnicode:
+        normalize(step.form, text);
+        break;
+      case Kind::kLowercase:
+        lowercase(text);
+        break;
+      case Kind::kByteLevel:
+        text = to_byte_letters(text);
+        break;
+      case Kind::kPrepend:
+        text.insert(0, step.text);
+        break;
+      case Kind::kStrip:
+        strip(step.sides, text);
+        break;
+      case Kind::kReplace:
+        FATHOM_RETURN_IF_ERROR(replace(step, text));
+        break;
     }
   }
   return {};
@@ -149,7 +166,8 @@ Status Normalizer::apply(std::string& text) const {
 void Normalizer::normalize(const Unicode& form, std::string& text) {
   const CodePoints in(text);
   const uint32_t unchanged = form.compose && !form.compatible ? kFirstChangedByNfc : kFirstChanged;
-  if (std::all_of(in.codes.begin(), in.codes.end(), [&](uint32_t c) { return c < unchanged; })) return;
+  if (std::all_of(in.codes.begin(), in.codes.end(), [&](uint32_t c) { return c < unchanged; }))
+    return;
   const auto options = static_cast<utf8proc_option_t>(
       UTF8PROC_STABLE | (form.compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
       (form.compatible ? UTF8PROC_COMPAT : 0));
@@ -167,7 +185,8 @@ void Normalizer::normalize(const Unicode& form, std::string& text) {
   const utf8proc_ssize_t size =
       utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()), options);
   text.clear();
-  for (utf8proc_ssize_t i = 0; i < size; ++i) append_utf8(text, static_cast<uint32_t>(codes[static_cast<size_t>(i)]));
+  for (utf8proc_ssize_t i = 0; i < size; ++i)
+    append_utf8(text, static_cast<uint32_t>(codes[static_cast<size_t>(i)]));
 }
 
 void Normalizer::lowercase(std::string& text) {
@@ -177,7 +196,8 @@ void Normalizer::lowercase(std::string& text) {
     if (code == 0x130) {  // the one lower case of two characters: i and a dot above
       lower += "i\xCC\x87";
     } else {
-      append_utf8(lower, static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
+      append_utf8(lower,
+                  static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
     }
   }
   text = std::move(lower);

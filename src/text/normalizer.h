@@ -15,8 +15,8 @@ namespace fathom {
 // A text as code points, with where each begins in its UTF-8.
 struct CodePoints {
   explicit CodePoints(std::string_view text);  // valid UTF-8, less than 4 GiB
-  std::vector<uint32_t> codes;     // [count]
-  std::vector<uint32_t> offsets;   // [count + 1]
+  std::vector<uint32_t> codes;                 // [count]
+  std::vector<uint32_t> offsets;               // [count + 1]
   size_t count() const { return codes.size(); }
 };
 

@@ -59,7 +59,8 @@ Status PreTokenizer::add(const nlohmann::json& component, const std::string& whe
   FATHOM_ASSIGN_OR_STATUS(const std::string type, json_type(component, where));
   if (type == "Sequence") {
     if (depth > kMaxNesting) return {Code::kCorrupt, where + " is nested too deeply"};
-    FATHOM_ASSIGN_OR_STATUS(const nlohmann::json* list, json_array(component, "pretokenizers", where));
+    FATHOM_ASSIGN_OR_STATUS(const nlohmann::json* list,
+                            json_array(component, "pretokenizers", where));
     for (size_t i = 0; i < list->size(); ++i) {
       FATHOM_RETURN_IF_ERROR(
           add((*list)[i], where + ".pretokenizers[" + std::to_string(i) + "]", depth + 1));
@@ -70,7 +71,8 @@ Status PreTokenizer::add(const nlohmann::json& component, const std::string& whe
   if (type == "ByteLevel") return add_byte_level(component, where);
   if (type == "Metaspace") return add_metaspace(component, where);
   if (type == "Digits") {
-    FATHOM_ASSIGN_OR_STATUS(const bool individual, json_bool(component, "individual_digits", where));
+    FATHOM_ASSIGN_OR_STATUS(const bool individual,
+                            json_bool(component, "individual_digits", where));
     return add_set(rust_numeric_set(), individual ? Behavior::kIsolated : Behavior::kContiguous);
   }
   if (type == "Punctuation") {
@@ -104,7 +106,8 @@ Status PreTokenizer::add_split(const nlohmann::json& component, const std::strin
 }
 
 void PreTokenizer::add_regex(Regex pattern, Behavior behavior, bool invert) {
-  steps_.push_back({Kind::kSplit, std::make_unique<Split>(Split{std::move(pattern), behavior, invert})});
+  steps_.push_back(
+      {Kind::kSplit, std::make_unique<Split>(Split{std::move(pattern), behavior, invert})});
 }
 
 Status PreTokenizer::add_byte_level(const nlohmann::json& component, const std::string& where) {
@@ -122,12 +125,15 @@ Status PreTokenizer::add_byte_level(const nlohmann::json& component, const std::
 Status PreTokenizer::add_metaspace(const nlohmann::json& component, const std::string& where) {
   Step step{Kind::kMetaspace};
   FATHOM_ASSIGN_OR_STATUS(step.replacement, json_string(component, "replacement", where));
-  const bool one = !step.replacement.empty() && decode_utf8(step.replacement).size == step.replacement.size();
+  const bool one =
+      !step.replacement.empty() && decode_utf8(step.replacement).size == step.replacement.size();
   if (!one) return {Code::kCorrupt, where + ".replacement is not one character"};
-  FATHOM_ASSIGN_OR_STATUS(const bool prefix, json_bool_or(component, "add_prefix_space", true, where));
+  FATHOM_ASSIGN_OR_STATUS(const bool prefix,
+                          json_bool_or(component, "add_prefix_space", true, where));
   FATHOM_ASSIGN_OR_STATUS(const bool split, json_bool_or(component, "split", true, where));
   if (component.contains("prepend_scheme")) {
-    FATHOM_ASSIGN_OR_STATUS(const std::string scheme, json_string(component, "prepend_scheme", where));
+    FATHOM_ASSIGN_OR_STATUS(const std::string scheme,
+                            json_string(component, "prepend_scheme", where));
     if (scheme != "first" && scheme != "never" && scheme != "always") {
       return {Code::kCorrupt, where + ".prepend_scheme \"" + scheme + "\" is not known"};
     }
@@ -136,7 +142,8 @@ Status PreTokenizer::add_metaspace(const nlohmann::json& component, const std::s
                                       : Scheme::kAlways;
   }
   if (!prefix && step.scheme != Scheme::kNever) {
-    return {Code::kCorrupt, where + ".add_prefix_space is false although prepend_scheme is not \"never\""};
+    return {Code::kCorrupt,
+            where + ".add_prefix_space is false although prepend_scheme is not \"never\""};
   }
   FATHOM_ASSIGN_OR_STATUS(Regex regex, Regex::compile(*regex_literal(step.replacement)));
   steps_.push_back(std::move(step));
@@ -166,12 +173,14 @@ Status PreTokenizer::split(std::string text, bool at_start, Scratch& scratch, Wo
         to += piece;
       });
     } else if (step.kind == Kind::kByteLetters) {
-      rewrite(state, [](std::string_view piece, bool, std::string& to) { to += to_byte_letters(piece); });
+      rewrite(state,
+              [](std::string_view piece, bool, std::string& to) { to += to_byte_letters(piece); });
     } else {
       rewrite(state, [&](std::string_view piece, bool first, std::string& to) {
-        const bool wanted = step.scheme == Scheme::kAlways || (step.scheme == Scheme::kFirst && first);
-        const bool there = piece.front() == ' ' ||
-                           piece.substr(0, step.replacement.size()) == step.replacement;
+        const bool wanted =
+            step.scheme == Scheme::kAlways || (step.scheme == Scheme::kFirst && first);
+        const bool there =
+            piece.front() == ' ' || piece.substr(0, step.replacement.size()) == step.replacement;
         if (wanted && !there) to += step.replacement;
         for (const char c : piece) c == ' ' ? to += step.replacement : to += c;
       });
@@ -182,7 +191,8 @@ Status PreTokenizer::split(std::string text, bool at_start, Scratch& scratch, Wo
   state.text.clear();
   for (const State::Piece& piece : state.pieces) {
     const size_t begin = state.codes.offsets[piece.begin];
-    out.words.push_back(std::string_view(out.text).substr(begin, state.codes.offsets[piece.end] - begin));
+    out.words.push_back(
+        std::string_view(out.text).substr(begin, state.codes.offsets[piece.end] - begin));
   }
   return {};
 }
@@ -236,14 +246,16 @@ Status PreTokenizer::apply(const Split& step, State& state, Scratch& scratch) {
 }
 
 // Joins neighbours as the behavior asks, in place.
-void PreTokenizer::merge_parts(Behavior behavior, std::vector<std::pair<Regex::Match, bool>>& parts) {
+void PreTokenizer::merge_parts(Behavior behavior,
+                               std::vector<std::pair<Regex::Match, bool>>& parts) {
   if (behavior == Behavior::kIsolated || behavior == Behavior::kRemoved) return;
   const bool backward = behavior == Behavior::kMergedWithNext;
   if (backward) std::reverse(parts.begin(), parts.end());
   size_t kept = 0;
   bool previous = false;
   for (const auto& [part, matched] : parts) {
-    const bool join = behavior == Behavior::kContiguous ? matched == previous : matched && !previous;
+    const bool join =
+        behavior == Behavior::kContiguous ? matched == previous : matched && !previous;
     previous = matched;
     if (join && kept > 0) {
       Regex::Match& last = parts[kept - 1].first;

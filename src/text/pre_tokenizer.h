@@ -50,9 +50,9 @@ class PreTokenizer {
   enum class Kind { kSplit, kPrefixSpace, kByteLetters, kMetaspace };
   struct Step {
     Kind kind;
-    std::unique_ptr<const Split> split;    // kSplit
-    std::string replacement;               // kMetaspace
-    Scheme scheme = Scheme::kAlways;       // kMetaspace
+    std::unique_ptr<const Split> split;  // kSplit
+    std::string replacement;             // kMetaspace
+    Scheme scheme = Scheme::kAlways;     // kMetaspace
   };
   // A text as code points and the pieces it is cut into.
   struct State;

@@ -83,15 +83,21 @@ class RegexRun {
           }
           scratch_.frames.push_back({Way::kGo, in.other, at});
           break;
-        case Op::kLoop: good = enter_loop(pc, in, at); break;
+        case Op::kLoop:
+          good = enter_loop(pc, in, at);
+          break;
         case Op::kAtomic: {
           size_t end = 0;
           good = run(in.other, at, kNowhere, end);
           at = end;
           break;
         }
-        case Op::kLook: good = (in.behind ? look_behind(in, at) : look_ahead(in, at)) != in.flag; break;
-        case Op::kAssert: good = holds(in.place, at); break;
+        case Op::kLook:
+          good = (in.behind ? look_behind(in, at) : look_ahead(in, at)) != in.flag;
+          break;
+        case Op::kAssert:
+          good = holds(in.place, at);
+          break;
         case Op::kEnter: {
           size_t& reg = scratch_.registers[static_cast<size_t>(in.reg)];
           scratch_.frames.push_back({Way::kRegister, in.reg, reg});
@@ -122,7 +128,8 @@ class RegexRun {
   void drop_frames(size_t base) {
     while (scratch_.frames.size() > base) {
       const Frame& frame = scratch_.frames.back();
-      if (frame.way == Way::kRegister) scratch_.registers[static_cast<size_t>(frame.pc)] = frame.position;
+      if (frame.way == Way::kRegister)
+        scratch_.registers[static_cast<size_t>(frame.pc)] = frame.position;
       scratch_.frames.pop_back();
     }
   }
@@ -137,7 +144,8 @@ class RegexRun {
         return true;
       }
       if (frame.way == Way::kLoop && in.loop >= 0) remember_failure(in, frame);
-      if (frame.way == Way::kRegister) scratch_.registers[static_cast<size_t>(frame.pc)] = frame.position;
+      if (frame.way == Way::kRegister)
+        scratch_.registers[static_cast<size_t>(frame.pc)] = frame.position;
       const bool go = frame.way == Way::kGo;
       pc = frame.pc;
       at = frame.position;
@@ -180,8 +188,8 @@ class RegexRun {
     return true;
   }
 
-  // The rest of the pattern fails wherever this greedy, unbounded loop could end: it will fail again
-  // for every later entry into the same run, which makes a pattern like \s+$ linear.
+  // The rest of the pattern fails wherever this greedy, unbounded loop could end: it will fail
+  // again for every later entry into the same run, which makes a pattern like \s+$ linear.
   void remember_failure(const Instruction& in, const Frame& frame) {
     auto& failed = scratch_.failed[static_cast<size_t>(in.loop)];
     const bool same_run = failed.begin <= failed.end && failed.end == frame.reach;
@@ -204,18 +212,26 @@ class RegexRun {
   }
 
   bool holds(RegexPlace place, size_t at) const {
-    const auto is = [&](size_t i, int index) { return i >= begin_ && i < end_ && in_set(i, index); };
+    const auto is = [&](size_t i, int index) {
+      return i >= begin_ && i < end_ && in_set(i, index);
+    };
     const bool before_word = at > begin_ && is(at - 1, regex_.word_set_);
     const bool before_newline = at > begin_ && is(at - 1, regex_.newline_set_);
     switch (place) {
-      case RegexPlace::kTextBegin: return at == begin_;
-      case RegexPlace::kTextEnd: return at == end_;
+      case RegexPlace::kTextBegin:
+        return at == begin_;
+      case RegexPlace::kTextEnd:
+        return at == end_;
       case RegexPlace::kTextEndOrLastNewline:
         return at == end_ || (at + 1 == end_ && is(at, regex_.newline_set_));
-      case RegexPlace::kLineBegin: return at == begin_ || (before_newline && at != end_);
-      case RegexPlace::kLineEnd: return at == end_ || is(at, regex_.newline_set_);
-      case RegexPlace::kWordBorder: return before_word != is(at, regex_.word_set_);
-      case RegexPlace::kNoWordBorder: return before_word == is(at, regex_.word_set_);
+      case RegexPlace::kLineBegin:
+        return at == begin_ || (before_newline && at != end_);
+      case RegexPlace::kLineEnd:
+        return at == end_ || is(at, regex_.newline_set_);
+      case RegexPlace::kWordBorder:
+        return before_word != is(at, regex_.word_set_);
+      case RegexPlace::kNoWordBorder:
+        return before_word == is(at, regex_.word_set_);
     }
     return false;
   }
@@ -251,9 +267,10 @@ Status Regex::find_all(const uint8_t* classes, size_t begin, size_t end, Scratch
     from = last_end = match.end;
   }
   if (scratch.exhausted) {
-    return {Code::kCorrupt,
-            "a regular expression of the tokenizer needs too many steps on this text; it backtracks "
-            "without bound"};
+    return {
+        Code::kCorrupt,
+        "a regular expression of the tokenizer needs too many steps on this text; it backtracks "
+        "without bound"};
   }
   return {};
 }

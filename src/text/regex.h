@@ -65,27 +65,25 @@ class Regex {
   friend class RegexCompiler;
   friend class RegexRun;
 
-  enum class Op : uint8_t {
-    kSet, kSplit, kLoop, kAtomic, kLook, kAssert, kEnter, kCheck, kMatch
-  };
+  enum class Op : uint8_t { kSet, kSplit, kLoop, kAtomic, kLook, kAssert, kEnter, kCheck, kMatch };
   struct Instruction {
     Op op;
     bool flag = false;    // kLoop: lazy; kLook: negative
     bool behind = false;  // kLook
     RegexPlace place = RegexPlace::kTextBegin;
-    int set = -1;           // kSet, kLoop; kSplit: what the preferred way can start with (-1: anything)
+    int set = -1;  // kSet, kLoop; kSplit: what the preferred way can start with (-1: anything)
     int next = 0;
-    int other = 0;          // kSplit: second choice; kAtomic, kLook: start of the inner program
-    int loop = -1;          // kLoop: index of its FailedRun, -1 if it may not have one
-    int reg = -1;           // kEnter, kCheck
-    uint32_t min = 0;       // kLoop: repeats; kLook behind: length of the inner match
+    int other = 0;     // kSplit: second choice; kAtomic, kLook: start of the inner program
+    int loop = -1;     // kLoop: index of its FailedRun, -1 if it may not have one
+    int reg = -1;      // kEnter, kCheck
+    uint32_t min = 0;  // kLoop: repeats; kLook behind: length of the inner match
     uint32_t max = 0;
   };
 
   static constexpr size_t kPageBits = 8;
-  std::vector<uint16_t> page_of_;                       // [code >> kPageBits]
+  std::vector<uint16_t> page_of_;  // [code >> kPageBits]
   std::vector<std::array<uint8_t, 1 << kPageBits>> pages_;
-  std::vector<std::array<uint8_t, 256>> sets_;          // [set][class]: 1 if in the set
+  std::vector<std::array<uint8_t, 256>> sets_;  // [set][class]: 1 if in the set
   std::vector<Instruction> program_;
   int start_ = 0;
   int first_set_ = -1;  // what a match can start with (-1: anything)

@@ -153,7 +153,8 @@ bool RegexInput::digits(uint32_t base, int max_digits, uint32_t& value) {
   int count = 0;
   uint64_t result = 0;
   while (count < max_digits && !done() && digit_value(peek()) < static_cast<int>(base)) {
-    result = std::min<uint64_t>(result * base + static_cast<uint64_t>(digit_value(next())), UINT32_MAX);
+    result =
+        std::min<uint64_t>(result * base + static_cast<uint64_t>(digit_value(next())), UINT32_MAX);
     ++count;
   }
   value = static_cast<uint32_t>(result);
@@ -179,31 +180,51 @@ tl::unexpected<Status> RegexInput::fail(const std::string& what) const {
 Result<CodeSet> parse_regex_escape(RegexInput& in) {
   const uint32_t c = in.next();
   switch (c) {
-    case 't': return CodeSet::of('\t');
-    case 'n': return CodeSet::of('\n');
-    case 'r': return CodeSet::of('\r');
-    case 'f': return CodeSet::of('\f');
-    case 'v': return CodeSet::of('\v');
-    case 'a': return CodeSet::of('\a');
-    case 'e': return CodeSet::of(0x1B);
-    case 'd': return *unicode_property("Nd");
-    case 'D': return ~*unicode_property("Nd");
-    case 's': return white_space_set();
-    case 'S': return ~white_space_set();
-    case 'w': return word_set();
-    case 'W': return ~word_set();
-    case 'h': return *unicode_property("XDigit");
-    case 'H': return ~*unicode_property("XDigit");
-    case 'p': return property(in, false);
-    case 'P': return property(in, true);
+    case 't':
+      return CodeSet::of('\t');
+    case 'n':
+      return CodeSet::of('\n');
+    case 'r':
+      return CodeSet::of('\r');
+    case 'f':
+      return CodeSet::of('\f');
+    case 'v':
+      return CodeSet::of('\v');
+    case 'a':
+      return CodeSet::of('\a');
+    case 'e':
+      return CodeSet::of(0x1B);
+    case 'd':
+      return *unicode_property("Nd");
+    case 'D':
+      return ~*unicode_property("Nd");
+    case 's':
+      return white_space_set();
+    case 'S':
+      return ~white_space_set();
+    case 'w':
+      return word_set();
+    case 'W':
+      return ~word_set();
+    case 'h':
+      return *unicode_property("XDigit");
+    case 'H':
+      return ~*unicode_property("XDigit");
+    case 'p':
+      return property(in, false);
+    case 'P':
+      return property(in, true);
     case 'x':
     case 'o':
     case 'u':
     case 'U':
-    case '0': return numbered(in, c);
-    default: break;
+    case '0':
+      return numbered(in, c);
+    default:
+      break;
   }
-  const bool letter_or_digit = (c >= '1' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+  const bool letter_or_digit =
+      (c >= '1' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
   if (letter_or_digit) {
     return in.fail(std::string("uses \\") + static_cast<char>(c) + ", which is not supported");
   }

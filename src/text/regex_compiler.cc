@@ -10,7 +10,7 @@ namespace fathom {
 namespace {
 
 constexpr size_t kMaxInstructions = 20000;
-constexpr size_t kMaxVisits = 1000000;    // of nodes, while repeats are written out
+constexpr size_t kMaxVisits = 1000000;  // of nodes, while repeats are written out
 constexpr size_t kMaxRanges = 4000000;  // over all sets of a pattern
 
 struct Length {
@@ -18,12 +18,15 @@ struct Length {
   uint64_t max = 0;  // kUnbounded and above: no limit
 };
 
-uint64_t bounded(uint64_t value) { return std::min<uint64_t>(value, kUnbounded); }
+uint64_t bounded(uint64_t value) {
+  return std::min<uint64_t>(value, kUnbounded);
+}
 
 Length length_of(const RegexNode& node) {
   Length length;
   switch (node.kind) {
-    case RegexKind::kSet: return {1, 1};
+    case RegexKind::kSet:
+      return {1, 1};
     case RegexKind::kConcat:
       for (const auto& kid : node.kids) {
         const Length part = length_of(*kid);
@@ -42,9 +45,11 @@ Length length_of(const RegexNode& node) {
       const bool endless = node.max == kUnbounded && part.max > 0;
       return {bounded(part.min * node.min), endless ? kUnbounded : bounded(part.max * node.max)};
     }
-    case RegexKind::kAtomic: return length_of(*node.kids[0]);
+    case RegexKind::kAtomic:
+      return length_of(*node.kids[0]);
     case RegexKind::kLook:
-    case RegexKind::kAssert: return {0, 0};
+    case RegexKind::kAssert:
+      return {0, 0};
   }
   return length;
 }
@@ -63,8 +68,9 @@ class RegexCompiler {
     const int match = emit({Regex::Op::kMatch});
     regex_.start_ = compile_node(root, match);
     if (too_large_) {
-      return error(Code::kUnsupported,
-                   "the regular expression needs more than 20000 instructions; its repeats are nested");
+      return error(
+          Code::kUnsupported,
+          "the regular expression needs more than 20000 instructions; its repeats are nested");
     }
     regex_.first_set_ = add_first_set(first_of(root));
     regex_.registers_ = registers_;
@@ -114,14 +120,16 @@ class RegexCompiler {
       const uint32_t end = i < toggles.size() ? toggles[i].first : kMaxCodePoint + 1;
       const int id = class_of.emplace(members, static_cast<int>(class_of.size())).first->second;
       if (id > 255) {
-        return {Code::kUnsupported, "the regular expression tells more than 256 kinds of character apart"};
+        return {Code::kUnsupported,
+                "the regular expression tells more than 256 kinds of character apart"};
       }
       std::fill(classes.begin() + start, classes.begin() + end, static_cast<uint8_t>(id));
       start = end;
     }
     regex_.sets_.resize(set_index_.size());
     for (const auto& [key, id] : class_of) {
-      for (size_t set = 0; set < key.size(); ++set) regex_.sets_[set][id] = static_cast<uint8_t>(key[set]);
+      for (size_t set = 0; set < key.size(); ++set)
+        regex_.sets_[set][id] = static_cast<uint8_t>(key[set]);
     }
     make_pages(classes);
     return {};
@@ -176,15 +184,18 @@ class RegexCompiler {
       case RegexKind::kConcat:
         for (size_t i = node.kids.size(); i-- > 0;) next = compile_node(*node.kids[i], next);
         return next;
-      case RegexKind::kAlt: return compile_alternatives(node, next);
-      case RegexKind::kRepeat: return compile_repeat(node, next);
+      case RegexKind::kAlt:
+        return compile_alternatives(node, next);
+      case RegexKind::kRepeat:
+        return compile_repeat(node, next);
       case RegexKind::kAtomic: {
         Regex::Instruction in{Regex::Op::kAtomic};
         in.other = compile_node(*node.kids[0], emit({Regex::Op::kMatch}));
         in.next = next;
         return emit(in);
       }
-      case RegexKind::kLook: return compile_look(node, next);
+      case RegexKind::kLook:
+        return compile_look(node, next);
       case RegexKind::kAssert: {
         Regex::Instruction in{Regex::Op::kAssert};
         in.place = node.place;
@@ -281,7 +292,8 @@ class RegexCompiler {
   First first_of(const RegexNode& node) {
     First first;
     switch (node.kind) {
-      case RegexKind::kSet: return {regex_.sets_[add_set(node.set)], false};
+      case RegexKind::kSet:
+        return {regex_.sets_[add_set(node.set)], false};
       case RegexKind::kConcat:
         for (const auto& kid : node.kids) {
           first.merge(first_of(*kid));
@@ -303,9 +315,12 @@ class RegexCompiler {
         first.merge(first_of(*node.kids[0]));
         first.can_be_empty = first.can_be_empty || node.min == 0;
         return first;
-      case RegexKind::kAtomic: return first_of(*node.kids[0]);
+      case RegexKind::kAtomic:
+        return first_of(*node.kids[0]);
       case RegexKind::kLook:
-      case RegexKind::kAssert: first.can_be_empty = true; return first;
+      case RegexKind::kAssert:
+        first.can_be_empty = true;
+        return first;
     }
     return first;
   }
@@ -325,7 +340,9 @@ class RegexCompiler {
   bool too_large_ = false;
 };
 
-Result<Regex> Regex::compile(const RegexNode& root) { return RegexCompiler().compile(root); }
+Result<Regex> Regex::compile(const RegexNode& root) {
+  return RegexCompiler().compile(root);
+}
 
 Result<Regex> Regex::compile(std::string_view pattern) {
   FATHOM_ASSIGN(RegexNodePtr root, parse_regex(pattern));

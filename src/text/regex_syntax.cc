@@ -26,7 +26,8 @@ bool has_multi_character_folding(uint32_t previous, uint32_t code) {
     return true;
   }
   // These follow a letter in the long foldings of ẖ ẗ ẘ ẙ ẚ ŉ ǰ and of Greek and Armenian letters.
-  if (code == 0x2BE || code == 0x30A || code == 0x30C || code == 0x331 || previous == 0x2BC) return true;
+  if (code == 0x2BE || code == 0x30A || code == 0x30C || code == 0x331 || previous == 0x2BC)
+    return true;
   utf8proc_int32_t folded[8];
   int boundary = 0;
   return utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), folded, 8, UTF8PROC_CASEFOLD,
@@ -71,7 +72,8 @@ class Parser {
       const uint32_t first = in_.peek();
       FATHOM_ASSIGN(RegexNodePtr kid, atom(depth));
       if (kid == nullptr) continue;  // a comment or a flag
-      const bool literal = kid->kind == RegexKind::kSet && first != '[' && first != '\\' && first != '.';
+      const bool literal =
+          kid->kind == RegexKind::kSet && first != '[' && first != '\\' && first != '.';
       if (flags_.ignore_case && literal && has_multi_character_folding(previous, first)) {
         return in_.fail("ignores case where a character equals several others (such as ß and ss)");
       }
@@ -97,34 +99,50 @@ class Parser {
   Result<RegexNodePtr> atom(int depth) {
     const uint32_t c = in_.next();
     switch (c) {
-      case '(': return group(depth);
+      case '(':
+        return group(depth);
       case '[': {
         FATHOM_ASSIGN(CodeSet set, parse_regex_class(in_, flags_.ignore_case, depth));
         return regex_set(std::move(set));
       }
-      case '.': return regex_set(flags_.dot_all ? CodeSet::all() : ~CodeSet::of('\n'));
-      case '^': return place(RegexPlace::kLineBegin);
-      case '$': return place(RegexPlace::kLineEnd);
+      case '.':
+        return regex_set(flags_.dot_all ? CodeSet::all() : ~CodeSet::of('\n'));
+      case '^':
+        return place(RegexPlace::kLineBegin);
+      case '$':
+        return place(RegexPlace::kLineEnd);
       case '*':
       case '+':
-      case '?': return in_.fail("has a repeat operator that follows nothing");
-      case '\\': return escape();
-      default: return one_of(CodeSet::of(c));
+      case '?':
+        return in_.fail("has a repeat operator that follows nothing");
+      case '\\':
+        return escape();
+      default:
+        return one_of(CodeSet::of(c));
     }
   }
 
   Result<RegexNodePtr> escape() {
     if (in_.done()) return in_.fail("ends in a backslash");
     switch (in_.peek()) {
-      case 'b': return in_.next(), place(RegexPlace::kWordBorder);
-      case 'B': return in_.next(), place(RegexPlace::kNoWordBorder);
-      case 'A': return in_.next(), place(RegexPlace::kTextBegin);
-      case 'z': return in_.next(), place(RegexPlace::kTextEnd);
-      case 'Z': return in_.next(), place(RegexPlace::kTextEndOrLastNewline);
-      case 'R': return in_.next(), line_break();
-      case 'N': return in_.next(), regex_set(~CodeSet::of('\n'));
-      case 'O': return in_.next(), regex_set(CodeSet::all());
-      default: break;
+      case 'b':
+        return in_.next(), place(RegexPlace::kWordBorder);
+      case 'B':
+        return in_.next(), place(RegexPlace::kNoWordBorder);
+      case 'A':
+        return in_.next(), place(RegexPlace::kTextBegin);
+      case 'z':
+        return in_.next(), place(RegexPlace::kTextEnd);
+      case 'Z':
+        return in_.next(), place(RegexPlace::kTextEndOrLastNewline);
+      case 'R':
+        return in_.next(), line_break();
+      case 'N':
+        return in_.next(), regex_set(~CodeSet::of('\n'));
+      case 'O':
+        return in_.next(), regex_set(CodeSet::all());
+      default:
+        break;
     }
     FATHOM_ASSIGN(CodeSet set, parse_regex_escape(in_));
     return one_of(std::move(set));

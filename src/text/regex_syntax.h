@@ -14,17 +14,24 @@ namespace fathom {
 constexpr uint32_t kUnbounded = UINT32_MAX;
 
 enum class RegexKind {
-  kSet,      // one character of `set`
-  kConcat,   // all kids in turn; none = the empty match
-  kAlt,      // the first kid that leads to a match
-  kRepeat,   // kids[0], min to max times, greedy or lazy
-  kAtomic,   // kids[0] without going back into it
-  kLook,     // kids[0] ahead of here or ending here, or not (`negative`)
-  kAssert,   // a place, `place`
+  kSet,     // one character of `set`
+  kConcat,  // all kids in turn; none = the empty match
+  kAlt,     // the first kid that leads to a match
+  kRepeat,  // kids[0], min to max times, greedy or lazy
+  kAtomic,  // kids[0] without going back into it
+  kLook,    // kids[0] ahead of here or ending here, or not (`negative`)
+  kAssert,  // a place, `place`
 };
 
-enum class RegexPlace { kTextBegin, kTextEnd, kTextEndOrLastNewline, kLineBegin, kLineEnd,
-                        kWordBorder, kNoWordBorder };
+enum class RegexPlace {
+  kTextBegin,
+  kTextEnd,
+  kTextEndOrLastNewline,
+  kLineBegin,
+  kLineEnd,
+  kWordBorder,
+  kNoWordBorder
+};
 
 // A node owns its kids.
 struct RegexNode {

@@ -51,13 +51,15 @@ Result<TokenDecoder> TokenDecoder::read(const nlohmann::json& component) {
 Status TokenDecoder::add(const nlohmann::json& component, const std::string& where, int depth) {
   FATHOM_ASSIGN_OR_STATUS(const std::string type, json_type(component, where));
   const auto misplaced = [&] {
-    return Status(Code::kUnsupported, where + " (" + type + ") does not follow the decoders before it");
+    return Status(Code::kUnsupported,
+                  where + " (" + type + ") does not follow the decoders before it");
   };
   if (type == "Sequence") {
     if (depth > kMaxNesting) return {Code::kCorrupt, where + " is nested too deeply"};
     FATHOM_ASSIGN_OR_STATUS(const nlohmann::json* list, json_array(component, "decoders", where));
     for (size_t i = 0; i < list->size(); ++i) {
-      FATHOM_RETURN_IF_ERROR(add((*list)[i], where + ".decoders[" + std::to_string(i) + "]", depth + 1));
+      FATHOM_RETURN_IF_ERROR(
+          add((*list)[i], where + ".decoders[" + std::to_string(i) + "]", depth + 1));
     }
     return {};
   }
@@ -78,8 +80,9 @@ Status TokenDecoder::add(const nlohmann::json& component, const std::string& whe
   if (type == "Strip") return fused_ ? add_strip(component, where) : misplaced();
   if (type == "Replace") {
     const auto pattern = component.find("pattern");
-    const bool literal = pattern != component.end() && pattern->is_object() && pattern->contains("String") &&
-                         (*pattern)["String"].is_string() && !(*pattern)["String"].get<std::string>().empty();
+    const bool literal = pattern != component.end() && pattern->is_object() &&
+                         pattern->contains("String") && (*pattern)["String"].is_string() &&
+                         !(*pattern)["String"].get<std::string>().empty();
     if (!literal) return {Code::kUnsupported, where + ".pattern is not {\"String\": ...}"};
     if (byte_fallback_ || fused_) return misplaced();
     FATHOM_ASSIGN_OR_STATUS(std::string content, json_string(component, "content", where));

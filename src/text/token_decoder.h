@@ -15,7 +15,8 @@ namespace fathom {
 // start of a text. Immutable.
 //
 // Supported: ByteLevel (also in a Sequence with Fuse), and the form of converted SentencePiece
-// models: Replace of literals, ByteFallback, Fuse, Strip at the start, in this order, each optional.
+// models: Replace of literals, ByteFallback, Fuse, Strip at the start, in this order, each
+// optional.
 class TokenDecoder {
  public:
   static Result<TokenDecoder> read(const nlohmann::json& component);

@@ -24,9 +24,10 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::filesystem::path& 
   const std::filesystem::path config_path = model_dir / "tokenizer_config.json";
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
-    return error(Code::kNotFound, model_dir.string() +
-                                      " has no tokenizer.json; a model folder needs one to turn text "
-                                      "into tokens (tokenizer.model alone is not enough)");
+    return error(Code::kNotFound,
+                 model_dir.string() +
+                     " has no tokenizer.json; a model folder needs one to turn text "
+                     "into tokens (tokenizer.model alone is not enough)");
   }
   FATHOM_ASSIGN(const std::string text, read_text_file(path, kMaxFileBytes));
   std::string config;
@@ -141,12 +142,24 @@ bool Tokenizer::is_special(int32_t id) const {
   return added != impl_->added_by_id.end() && impl_->added[added->second].special;
 }
 
-bool Tokenizer::is_added(int32_t id) const { return impl_->added_by_id.count(id) > 0; }
-size_t Tokenizer::leading_strip() const { return impl_->decoder.leading_strip(); }
-int32_t Tokenizer::vocab_size() const { return static_cast<int32_t>(impl_->byte_ends.size()); }
-std::optional<int32_t> Tokenizer::bos_id() const { return impl_->bos; }
-std::optional<int32_t> Tokenizer::eos_id() const { return impl_->eos; }
-std::optional<int32_t> Tokenizer::pad_id() const { return impl_->pad; }
+bool Tokenizer::is_added(int32_t id) const {
+  return impl_->added_by_id.count(id) > 0;
+}
+size_t Tokenizer::leading_strip() const {
+  return impl_->decoder.leading_strip();
+}
+int32_t Tokenizer::vocab_size() const {
+  return static_cast<int32_t>(impl_->byte_ends.size());
+}
+std::optional<int32_t> Tokenizer::bos_id() const {
+  return impl_->bos;
+}
+std::optional<int32_t> Tokenizer::eos_id() const {
+  return impl_->eos;
+}
+std::optional<int32_t> Tokenizer::pad_id() const {
+  return impl_->pad;
+}
 
 bool Tokenizer::adds_bos() const {
   return impl_->bos && !impl_->before.empty() && impl_->before.front() == *impl_->bos;

@@ -54,7 +54,8 @@ Status Tokenizer::Impl::add_tokens(const TokenizerJson& file) {
   const uint64_t limit = (model.vocabulary().count() + added.size()) * 4 + (1 << 16);
   for (size_t i = 0; i < added.size(); ++i) {
     AddedToken& token = added[i];
-    const std::string what = "the added token \"" + token.content + "\" has id " + std::to_string(token.id);
+    const std::string what =
+        "the added token \"" + token.content + "\" has id " + std::to_string(token.id);
     const std::optional<int32_t> base = model.vocabulary().find(token.content);
     if (base && *base != token.id) {
       return {Code::kCorrupt, what + ", but model.vocab gives it " + std::to_string(*base)};
@@ -88,8 +89,8 @@ Status Tokenizer::Impl::build_matchers() {
   return {};
 }
 
-// An added token stands for its own text (as normalized): taking it for letters of the byte alphabet
-// would make one-letter tokens like "ø" a stray byte, as the library does.
+// An added token stands for its own text (as normalized): taking it for letters of the byte
+// alphabet would make one-letter tokens like "ø" a stray byte, as the library does.
 Status Tokenizer::Impl::build_bytes() {
   int32_t size = model.vocabulary().size();
   for (const AddedToken& token : added) size = std::max(size, token.id + 1);
@@ -99,7 +100,8 @@ Status Tokenizer::Impl::build_bytes() {
     if (found != added_by_id.end()) {
       const AddedToken& token = added[found->second];
       std::string letters;
-      const bool as_letters = normalizer.has_byte_level() && from_byte_letters(token.pattern, letters);
+      const bool as_letters =
+          normalizer.has_byte_level() && from_byte_letters(token.pattern, letters);
       bytes += as_letters ? letters : token.pattern;
     } else if (model.vocabulary().has(id)) {
       bytes += decoder.bytes_of(model.vocabulary().text(id));
@@ -119,7 +121,8 @@ Status Tokenizer::Impl::read_post_processor(const nlohmann::json& post_processor
     return {Code::kUnsupported, where + ".type \"" + type + "\" is not supported"};
   }
   if (depth > kMaxNesting) return {Code::kCorrupt, where + " is nested too deeply"};
-  FATHOM_ASSIGN_OR_STATUS(const nlohmann::json* list, json_array(post_processor, "processors", where));
+  FATHOM_ASSIGN_OR_STATUS(const nlohmann::json* list,
+                          json_array(post_processor, "processors", where));
   for (size_t i = 0; i < list->size(); ++i) {
     FATHOM_RETURN_IF_ERROR(read_post_processor(
         (*list)[i], where + ".processors[" + std::to_string(i) + "]", depth + 1));
@@ -146,7 +149,8 @@ Status Tokenizer::Impl::read_template(const nlohmann::json& component, const std
     std::vector<int32_t>& side = sequences == 0 ? front : after;
     side.insert(side.end(), ids.begin(), ids.end());
   }
-  if (sequences == 0) return {Code::kUnsupported, where + ".single does not contain the sequence A"};
+  if (sequences == 0)
+    return {Code::kUnsupported, where + ".single does not contain the sequence A"};
   before.insert(before.begin(), front.begin(), front.end());
   return {};
 }

@@ -45,8 +45,8 @@ struct Tokenizer::Impl {
   std::vector<AddedToken> added;
   std::unordered_map<int32_t, size_t> added_by_id;
   std::unordered_map<std::string_view, int32_t> added_ids;  // keys are contents of `added`
-  Matchers all;    // every added token
-  Matchers plain;  // only those that are plain text
+  Matchers all;                                             // every added token
+  Matchers plain;                                           // only those that are plain text
   std::string bytes;                // what each token stands for, one after the other
   std::vector<uint32_t> byte_ends;  // [vocab size]
   std::vector<int32_t> before;      // added in front of a text on demand
@@ -59,7 +59,8 @@ struct Tokenizer::Impl {
   Status build_bytes();
   Status read_post_processor(const nlohmann::json& component, const std::string& where, int depth);
   Status read_template(const nlohmann::json& component, const std::string& where);
-  Result<std::vector<int32_t>> template_ids(const nlohmann::json& component, const nlohmann::json& piece,
+  Result<std::vector<int32_t>> template_ids(const nlohmann::json& component,
+                                            const nlohmann::json& piece,
                                             const std::string& where) const;
   Status read_config(std::string_view text);
 };

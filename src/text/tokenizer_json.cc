@@ -104,7 +104,8 @@ class Handler {
     const std::string what = e.what();
     const size_t detail = what.find(": ");
     return fail("it is no valid JSON at byte " + std::to_string(position) + ", near " +
-                in_quotes(last_token) + " (" + (detail == what.npos ? what : what.substr(detail + 2)) + ")");
+                in_quotes(last_token) + " (" +
+                (detail == what.npos ? what : what.substr(detail + 2)) + ")");
   }
 
  private:
@@ -115,7 +116,9 @@ class Handler {
     return false;
   }
 
-  std::string merge_place() const { return "model.merges[" + std::to_string(out_.merges.size()) + "]"; }
+  std::string merge_place() const {
+    return "model.merges[" + std::to_string(out_.merges.size()) + "]";
+  }
 
   bool in_model(const char* key) const {
     return zone_ == Zone::kTree && stack_.size() == 2 && top_key_ == "model" &&
@@ -127,7 +130,8 @@ class Handler {
     if (v.rfind("#version", 0) == 0) return true;
     const size_t space = v.find(' ');
     if (space == v.npos || v.find(' ', space + 1) != v.npos) {
-      return fail(merge_place() + " is " + in_quotes(v) + ", which is not two tokens with a space between");
+      return fail(merge_place() + " is " + in_quotes(v) +
+                  ", which is not two tokens with a space between");
     }
     out_.merges.emplace_back(v.substr(0, space), v.substr(space + 1));
     return true;
@@ -136,7 +140,8 @@ class Handler {
   bool value(json v) {
     if (zone_ == Zone::kSkipped) return true;
     if (zone_ == Zone::kVocab) {
-      return fail("model.vocab gives token " + in_quotes(token_) + " an id that is no unsigned integer");
+      return fail("model.vocab gives token " + in_quotes(token_) +
+                  " an id that is no unsigned integer");
     }
     if (zone_ != Zone::kTree) return fail(merge_place() + " is not made of strings");
     insert(std::move(v));

@@ -14,8 +14,8 @@ namespace fathom {
 
 // tokenizer.json as read; nothing is checked yet but the shape of `vocab` and `merges`.
 struct TokenizerJson {
-  std::vector<std::pair<std::string, uint64_t>> vocab;       // model.vocab in file order
-  std::vector<std::pair<std::string, std::string>> merges;   // model.merges by rank
+  std::vector<std::pair<std::string, uint64_t>> vocab;      // model.vocab in file order
+  std::vector<std::pair<std::string, std::string>> merges;  // model.merges by rank
   bool has_vocab = false;
   bool has_merges = false;
   nlohmann::json rest;  // everything else: an object

@@ -7,7 +7,9 @@
 namespace fathom {
 namespace {
 
-bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
+bool is_continuation(unsigned char byte) {
+  return (byte & 0xC0) == 0x80;
+}
 
 // Whole words of ASCII are skipped: most texts are mostly ASCII.
 size_t ascii_prefix(std::string_view text) {

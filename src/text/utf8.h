@@ -12,8 +12,8 @@ constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
 
 // The character, or the maximal invalid part, at the start of a non-empty text.
 struct Utf8Step {
-  uint32_t code = 0;        // the code point if valid
-  size_t size = 0;          // bytes of the character or of the invalid part
+  uint32_t code = 0;  // the code point if valid
+  size_t size = 0;    // bytes of the character or of the invalid part
   bool valid = false;
   bool incomplete = false;  // not valid, but a longer text could make it so
 };

@@ -11,7 +11,9 @@ namespace {
 constexpr uint64_t kIdsPerToken = 4;
 constexpr uint64_t kSpareIds = 1 << 16;
 
-size_t hash_of(std::string_view text) { return std::hash<std::string_view>()(text); }
+size_t hash_of(std::string_view text) {
+  return std::hash<std::string_view>()(text);
+}
 
 }  // namespace
 
@@ -22,8 +24,9 @@ Result<Vocabulary> Vocabulary::build(const std::vector<std::pair<std::string, ui
   uint64_t size = 0;
   for (const auto& [text, id] : tokens) {
     if (id >= limit) {
-      return error(Code::kCorrupt, "model.vocab gives token \"" + text + "\" the id " + std::to_string(id) +
-                                       ", far beyond its " + std::to_string(tokens.size()) + " tokens");
+      return error(Code::kCorrupt, "model.vocab gives token \"" + text + "\" the id " +
+                                       std::to_string(id) + ", far beyond its " +
+                                       std::to_string(tokens.size()) + " tokens");
     }
     bytes += text.size();
     size = std::max(size, id + 1);
@@ -38,7 +41,8 @@ Result<Vocabulary> Vocabulary::build(const std::vector<std::pair<std::string, ui
   for (const auto& [text, id] : tokens) {
     Span& span = vocabulary.spans_[id];
     if (span.begin != kHole) {
-      return error(Code::kCorrupt, "model.vocab gives the id " + std::to_string(id) + " to two tokens, \"" +
+      return error(Code::kCorrupt, "model.vocab gives the id " + std::to_string(id) +
+                                       " to two tokens, \"" +
                                        std::string(vocabulary.text(static_cast<int32_t>(id))) +
                                        "\" and \"" + text + "\"");
     }
