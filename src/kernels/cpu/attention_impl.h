@@ -95,21 +95,17 @@ void weigh_values(const float* const* p, const int32_t* visible, const float* va
                   int64_t stride, float* out) {
   V acc[R][NV];
   int64_t common = visible[0];
-  for (int r = 0; r < R; ++r) {
-    if (visible[r] < common) common = visible[r];
-    for (int v = 0; v < NV; ++v) acc[r][v] = vzero();
-  }
+  for (int r = 0; r < R; ++r) common = visible[r] < common ? visible[r] : common;
+  each<R, NV>(acc, [](V& s, int64_t) { s = vzero(); });
   chain<R, NV>(p, values, stride, common, acc);
-  for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < NV; ++v) vstore(out + r * kPanel + v * 16, acc[r][v]);
-  }
+  each<R, NV>(acc, [&](V& s, int64_t i) { vstore(out + i, s); });
   for (int r = 0; r < R; ++r) {
     if (visible[r] == common) continue;
     V one[1][NV];
-    for (int v = 0; v < NV; ++v) one[0][v] = vload(out + r * kPanel + v * 16);
+    each<1, NV>(one, [&](V& s, int64_t i) { s = vload(out + r * kPanel + i); });
     const float* rest = p[r] + common;
     chain<1, NV>(&rest, values + common * stride, stride, visible[r] - common, one);
-    for (int v = 0; v < NV; ++v) vstore(out + r * kPanel + v * 16, one[0][v]);
+    each<1, NV>(one, [&](V& s, int64_t i) { vstore(out + r * kPanel + i, s); });
   }
 }
 

@@ -16,10 +16,10 @@ enum class Isa : uint8_t;  // context.h
 
 enum class Stored : uint8_t { kF32, kF16, kBF16 };  // element types of plain rows
 
-constexpr int64_t kPanel = 64;       // outputs of a full panel
-constexpr int64_t kSegment = 512;    // k of one chain
-constexpr int64_t kSegmentF8 = 128;  // k of one chain with block scales
-constexpr int64_t kWidenBlock = 64;  // k widened at a time for many rows: 16 KiB, stays in L1
+constexpr int64_t kPanel = 64;        // outputs of a full panel
+constexpr int64_t kSegment = 512;     // k of one chain
+constexpr int64_t kSegmentF8 = 128;   // k of one chain with block scales
+constexpr int64_t kWidenBlock = 128;  // k widened at a time for many rows: 32 KiB, stays in L1
 
 // out[i][0..width) = the fold of linear.h for rows x[i] against one panel, before bias and
 // residual.

@@ -17,9 +17,12 @@ FATHOM_INLINE void chain(const float* const* x, const float* w, int64_t w_stride
   for (int r = 0; r < R; ++r) row[r] = x[r];
   for (int64_t k = 0; k < count; ++k) {
     V wv[NV];
+    FATHOM_UNROLL
     for (int v = 0; v < NV; ++v) wv[v] = vload(w + v * 16);
+    FATHOM_UNROLL
     for (int r = 0; r < R; ++r) {
       const V xv = vset1(row[r][k]);
+      FATHOM_UNROLL
       for (int v = 0; v < NV; ++v) acc[r][v] = vfma(xv, wv[v], acc[r][v]);
     }
     w += w_stride;
@@ -40,29 +43,48 @@ struct TileArgs {
   float* out;          // [rows, kPanel]
 };
 
-// t = t + s, or with a block scale t = fma(s, scale, t).
-FATHOM_INLINE V fold(V segment, const float* scale, bool first, const float* total) {
-  if (scale) return vfma(segment, vset1(*scale), first ? vzero() : vload(total));
-  return first ? segment : vadd(vload(total), segment);
+// fn(accumulator, its offset in [rows, kPanel]) over a register tile, unrolled: the tile must never
+// be indexed at run time, or it goes through memory.
+template <int R, int NV, typename Fn>
+FATHOM_INLINE void each(V (&acc)[R][NV], Fn fn) {
+  FATHOM_UNROLL
+  for (int r = 0; r < R; ++r) {
+    FATHOM_UNROLL
+    for (int v = 0; v < NV; ++v) fn(acc[r][v], r * kPanel + v * 16);
+  }
+}
+
+// Adds segment sums to the totals: t = s for the first, t = t + s, or t = fma(s, scale, t).
+template <int R, int NV>
+FATHOM_INLINE void fold(V (&acc)[R][NV], const float* scale, bool first, float* total) {
+  if (scale) {
+    const V factor = vset1(*scale);
+    if (first) {
+      each<R, NV>(acc, [&](V& s, int64_t i) { vstore(total + i, vfma(s, factor, vzero())); });
+    } else {
+      each<R, NV>(acc,
+                  [&](V& s, int64_t i) { vstore(total + i, vfma(s, factor, vload(total + i))); });
+    }
+  } else if (first) {
+    each<R, NV>(acc, [&](V& s, int64_t i) { vstore(total + i, s); });
+  } else {
+    each<R, NV>(acc, [&](V& s, int64_t i) { vstore(total + i, vadd(vload(total + i), s)); });
+  }
 }
 
 template <int R, int NV>
 void tile(const TileArgs& a) {
   V acc[R][NV];
-  for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < NV; ++v)
-      acc[r][v] = a.open ? vzero() : vload(a.carry + r * kPanel + v * 16);
+  if (a.open) {
+    each<R, NV>(acc, [](V& s, int64_t) { s = vzero(); });
+  } else {
+    each<R, NV>(acc, [&](V& s, int64_t i) { s = vload(a.carry + i); });
   }
   chain<R, NV>(a.x, a.w, a.w_stride, a.count, acc);
-  for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < NV; ++v) {
-      float* out = a.out + r * kPanel + v * 16;
-      if (a.close) {
-        vstore(out, fold(acc[r][v], a.scale, a.first, out));
-      } else {
-        vstore(a.carry + r * kPanel + v * 16, acc[r][v]);
-      }
-    }
+  if (a.close) {
+    fold<R, NV>(acc, a.scale, a.first, a.out);
+  } else {
+    each<R, NV>(acc, [&](V& s, int64_t i) { vstore(a.carry + i, s); });
   }
 }
 
@@ -149,9 +171,7 @@ void direct(const PanelArgs& a, const float* const* x, int v0, float* out) {
   for (int64_t k0 = 0; k0 < a.k; k0 += kSeg) {
     const int64_t end = k0 + kSeg < a.k ? k0 + kSeg : a.k;
     V acc[R][NV];
-    for (int r = 0; r < R; ++r) {
-      for (int v = 0; v < NV; ++v) acc[r][v] = vzero();
-    }
+    each<R, NV>(acc, [](V& s, int64_t) { s = vzero(); });
     int64_t k = k0;
     for (; k + 1 < end; k += 2) {
       V xa[R], xb[R];
@@ -162,26 +182,25 @@ void direct(const PanelArgs& a, const float* const* x, int v0, float* out) {
       const std::byte* ahead = panel + (k * width + v0 * 16) * element_bytes<F>() + kPrefetchBytes;
       for (int64_t line = 0; line < NV * 32 * element_bytes<F>(); line += 64)
         prefetch(ahead + line);
+      FATHOM_UNROLL
       for (int v = 0; v < NV; ++v) {
         V wa, wb;
         load_two<F>(panel, width, k, v0 + v, wa, wb);
+        FATHOM_UNROLL
         for (int r = 0; r < R; ++r) acc[r][v] = vfma(xa[r], wa, acc[r][v]);
+        FATHOM_UNROLL
         for (int r = 0; r < R; ++r) acc[r][v] = vfma(xb[r], wb, acc[r][v]);
       }
     }
     if (k < end) {
+      FATHOM_UNROLL
       for (int v = 0; v < NV; ++v) {
         const V w = load_one<F>(panel, width, k, v0 + v);
         for (int r = 0; r < R; ++r) acc[r][v] = vfma(vset1(x[r][k]), w, acc[r][v]);
       }
     }
     const float* scale = F == WeightFormat::kF8E4M3Block ? a.scales + k0 / kScaleBlock : nullptr;
-    for (int r = 0; r < R; ++r) {
-      for (int v = 0; v < NV; ++v) {
-        float* total = out + r * kPanel + (v0 + v) * 16;
-        vstore(total, fold(acc[r][v], scale, k0 == 0, total));
-      }
-    }
+    fold<R, NV>(acc, scale, k0 == 0, out + v0 * 16);
   }
 }
 
@@ -240,6 +259,14 @@ FATHOM_INLINE const float* panel_row(const PanelArgs& a, int64_t i) {
   return a.x + (a.x_rows ? a.x_rows[i] : i) * a.x_stride;
 }
 
+// The next tile's rows of x: pieces too short for the hardware to see a stream in them.
+FATHOM_INLINE void prefetch_tile(const PanelArgs& a, int64_t first_row, int64_t k0, int64_t count) {
+  for (int64_t i = first_row; i < first_row + kTileRows && i < a.m; ++i) {
+    const float* row = panel_row(a, i) + k0;
+    for (int64_t k = 0; k < count; k += 16) prefetch(row + k);
+  }
+}
+
 template <WeightFormat F>
 void widened_panel(const PanelArgs& a) {
   constexpr int64_t kSeg = segment_of<F>();
@@ -261,6 +288,7 @@ void widened_panel(const PanelArgs& a) {
     for (int64_t i = 0; i < a.m; i += kTileRows) {
       const int rows = static_cast<int>(a.m - i < kTileRows ? a.m - i : kTileRows);
       for (int r = 0; r < rows; ++r) t.x[r] = panel_row(a, i + r) + k0;
+      prefetch_tile(a, i + kTileRows, k0, count);
       for (int v = 0; v < vecs; v += kTileVecs) {
         t.w = w + v * 16;
         t.carry = a.carry + i * kPanel + v * 16;

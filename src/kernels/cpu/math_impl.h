@@ -3,6 +3,13 @@
 
 #include "kernels/cpu/kernel_table.h"
 
+// Full unrolling of the short loops over a register tile.
+#if defined(__clang__)
+#define FATHOM_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define FATHOM_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 namespace fathom::kernels {
 namespace {
 
