@@ -5,6 +5,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -23,8 +25,21 @@ inline void cpu_relax() {
 #endif
 }
 
-// About 20-50 us of spinning: longer than the gap between two kernels of a step.
-constexpr int kSpins = 4000;
+// Longer than the serial gaps between two kernels of a step, shorter than a scheduler's time slice.
+constexpr std::chrono::microseconds kSpinTime{100};
+
+// Spins until done() or kSpinTime has passed; returns the last done().
+template <typename Done>
+bool spin_until(Done done) {
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    for (int i = 0; i < 16; ++i) {  // a pause takes 10 to 140 cycles, so the clock decides
+      if (done()) return true;
+      cpu_relax();
+    }
+  } while (std::chrono::steady_clock::now() - start < kSpinTime);
+  return done();
+}
 
 }  // namespace
 
@@ -35,61 +50,58 @@ int available_processors() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// One loop is one Job. `claim` packs (generation << 40 | next unit): a worker that wakes late sees
-// another generation and cannot take a unit of the wrong loop. The caller runs units too, so a
-// descheduled worker that claimed nothing holds nobody back.
+// One loop at a time. `claim` packs (generation << 40 | units not yet claimed). The caller fills
+// the loop's fields while no unit is left, then publishes them with `claim`; a thread reads them
+// only after its decrement of `claim` took a unit, and the caller waits for that unit, so the
+// fields cannot change under it. A worker that wakes late finds no unit left and has touched
+// nothing: it holds nobody back. The caller claims units too and waits only for units that others
+// have begun.
 struct ThreadPool::Impl {
   static constexpr int kUnitBits = 40;
   static constexpr uint64_t kUnitMask = (uint64_t{1} << kUnitBits) - 1;
 
   std::vector<std::thread> workers;
-  std::atomic<uint64_t> claim{0};
-  std::atomic<int64_t> units{0};
-  std::atomic<int64_t> done{0};
-  std::atomic<void*> context{nullptr};
-  std::atomic<UnitFn> fn{nullptr};
-  uint64_t generation = 0;
+  alignas(64) std::atomic<uint64_t> claim{0};
+  alignas(64) std::atomic<int64_t> done{0};
+  alignas(64) int64_t units = 0;  // the loop's fields
+  void* context = nullptr;
+  UnitFn fn = nullptr;
+  uint64_t generation = 0;  // the caller's
   std::mutex mutex;
   std::condition_variable wake;
   std::atomic<int> sleepers{0};
   std::atomic<bool> stop{false};
 
-  // Claims units of loop `gen` until none is left.
-  void work(uint64_t gen, int worker) {
-    for (;;) {
-      uint64_t current = claim.load(std::memory_order_acquire);
-      if ((current >> kUnitBits) != gen) return;
-      const int64_t total = units.load(std::memory_order_relaxed);
-      void* ctx = context.load(std::memory_order_relaxed);
-      UnitFn f = fn.load(std::memory_order_relaxed);
-      const int64_t unit = static_cast<int64_t>(current & kUnitMask);
-      if (unit >= total) return;
-      if (!claim.compare_exchange_weak(current, current + 1, std::memory_order_acq_rel)) continue;
-      f(ctx, unit, worker);
+  // Claims and runs units until none is left.
+  void work(int worker) {
+    uint64_t current = claim.load(std::memory_order_acquire);
+    while ((current & kUnitMask) != 0) {
+      if (!claim.compare_exchange_weak(current, current - 1, std::memory_order_acq_rel,
+                                       std::memory_order_acquire)) {
+        continue;
+      }
+      fn(context, units - static_cast<int64_t>(current & kUnitMask), worker);
       done.fetch_add(1, std::memory_order_release);
+      current = claim.load(std::memory_order_acquire);
     }
   }
 
   void worker_main(int worker) {
     uint64_t seen = 0;
-    for (;;) {
-      uint64_t gen = seen;
-      for (int spin = 0; spin < kSpins && gen == seen && !stop.load(std::memory_order_relaxed);
-           ++spin) {
-        gen = claim.load(std::memory_order_acquire) >> kUnitBits;
-        cpu_relax();
-      }
-      if (gen == seen) {
+    const auto called = [&] {
+      return stop.load() || (claim.load(std::memory_order_seq_cst) >> kUnitBits) != seen;
+    };
+    while (!stop.load(std::memory_order_relaxed)) {
+      if (!spin_until(called)) {
+        // run() publishes `claim` before it reads `sleepers`, this thread counts itself before it
+        // reads `claim`: one of them sees the other.
         std::unique_lock lock(mutex);
         sleepers.fetch_add(1);
-        wake.wait(lock, [&] { return stop.load() || (claim.load() >> kUnitBits) != seen; });
+        wake.wait(lock, called);
         sleepers.fetch_sub(1);
-        if (stop.load()) return;
-        gen = claim.load(std::memory_order_acquire) >> kUnitBits;
       }
-      if (stop.load(std::memory_order_relaxed)) return;
-      seen = gen;
-      work(gen, worker);
+      seen = claim.load(std::memory_order_acquire) >> kUnitBits;
+      if (!stop.load(std::memory_order_relaxed)) work(worker);
     }
   }
 };
@@ -121,25 +133,20 @@ void ThreadPool::run(int64_t units, void* context, UnitFn fn) {
     for (int64_t unit = 0; unit < units; ++unit) fn(context, unit, 0);
     return;
   }
-  // The counter of the last loop is exhausted, so nobody can claim while the fields change: a
-  // worker that still reads them finds unit >= total or fails its compare-exchange.
-  pool.claim.store((pool.generation << Impl::kUnitBits) | Impl::kUnitMask,
-                   std::memory_order_release);
+  pool.units = units;
+  pool.context = context;
+  pool.fn = fn;
   pool.done.store(0, std::memory_order_relaxed);
-  pool.units.store(units, std::memory_order_relaxed);
-  pool.context.store(context, std::memory_order_relaxed);
-  pool.fn.store(fn, std::memory_order_relaxed);
-  pool.generation = (pool.generation + 1) & ((uint64_t{1} << (64 - Impl::kUnitBits)) - 1);
-  const uint64_t gen = pool.generation;
-  pool.claim.store(gen << Impl::kUnitBits, std::memory_order_seq_cst);
+  pool.generation = (pool.generation + 1) & (~uint64_t{0} >> Impl::kUnitBits);
+  pool.claim.store(pool.generation << Impl::kUnitBits | static_cast<uint64_t>(units),
+                   std::memory_order_seq_cst);
   if (pool.sleepers.load(std::memory_order_seq_cst) > 0) {
     std::lock_guard lock(pool.mutex);
     pool.wake.notify_all();
   }
-  pool.work(gen, 0);
-  for (int spin = 0; pool.done.load(std::memory_order_acquire) < units; ++spin) {
-    spin < kSpins ? cpu_relax() : std::this_thread::yield();
-  }
+  pool.work(0);
+  const auto finished = [&] { return pool.done.load(std::memory_order_acquire) == units; };
+  while (!spin_until(finished)) std::this_thread::yield();  // a thread was descheduled in its unit
 }
 
 }  // namespace fathom
