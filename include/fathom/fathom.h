@@ -238,9 +238,10 @@ FATHOM_API void fathom_event_free(const fathom_event* event);
 
 /* ---- Text face ---------------------------------------------------------------------------- */
 
-/* Tokenizer and chat template of a model folder; weights and config.json are not needed. */
+/* Tokenizer and chat template of a model folder; weights and config.json are not needed. Where one
+ * of the two is missing, the calls that need it fail with FATHOM_NOT_FOUND. */
 typedef struct fathom_text fathom_text;
-/* Incremental detokenizer and incremental output parser of one sequence. */
+/* Incremental detokenizer of one sequence. */
 typedef struct fathom_decoder fathom_decoder;
 
 /* `model` as in fathom_engine_open. `chat_template`: a file that replaces the model's, or NULL. */
@@ -248,8 +249,8 @@ FATHOM_API fathom_status fathom_text_open(const char* model, const char* chat_te
                                           fathom_text** text, fathom_buffer* error);
 FATHOM_API void fathom_text_close(fathom_text* text);
 
-/* A JSON object: vocab_size, bos_token_id, eos_token_id, pad_token_id (null if none), adds_bos,
- * adds_eos, has_chat_template. Any thread. */
+/* A JSON object: has_tokenizer, has_chat_template; with a tokenizer vocab_size, bos_token_id,
+ * eos_token_id, pad_token_id (null if none), adds_bos, adds_eos. Any thread. */
 FATHOM_API fathom_status fathom_text_info(const fathom_text* text, fathom_buffer* json,
                                           fathom_buffer* error);
 

@@ -1,17 +1,23 @@
 // The text face: tokenizer, chat template and detokenizer of a model folder.
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "capi/boundary.h"
 #include "capi/options.h"
+#include "engine/prompt.h"
+#include "engine/text_parts.h"
 #include "stream/detokenizer.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 #include "weights/resolve.h"
 
+// Either part may be missing: a folder with only a template can render.
 struct fathom_text {
   std::unique_ptr<fathom::Tokenizer> tokenizer;
+  std::optional<fathom::ChatTemplate> chat_template;
 };
 struct fathom_decoder {
   fathom::IncrementalDetokenizer detokenizer;
@@ -21,13 +27,49 @@ namespace fathom::capi {
 
 namespace {
 
-// A folder with a tokenizer needs no config.json here.
-Result<std::filesystem::path> resolve_text_folder(const std::string& model) {
+bool exists(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (std::filesystem::exists(std::filesystem::path(model) / "tokenizer.json", ignored)) {
-    return std::filesystem::path(model);
+  return std::filesystem::exists(path, ignored);
+}
+
+// A folder with a tokenizer or a template needs no config.json here.
+Result<std::filesystem::path> resolve_text_folder(const std::string& model) {
+  const std::filesystem::path folder(model);
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}) {
+    if (exists(folder / file)) return folder;
   }
   return resolve_model(model);
+}
+
+Json id_or_null(std::optional<int32_t> id) {
+  return id ? Json(*id) : Json(nullptr);
+}
+
+Status need_tokenizer(const fathom_text* text) {
+  if (text == nullptr) return bad_call("text is NULL.");
+  if (text->tokenizer == nullptr) {
+    return Status(Code::kNotFound, "The model's folder has no tokenizer.json.");
+  }
+  return Status();
+}
+
+Result<std::string> render(const ChatTemplate& chat_template, const ChatPrompt& prompt) {
+  FATHOM_ASSIGN(const Conversation conversation, parse_conversation(prompt));
+  return chat_template.render(conversation);
+}
+
+Json text_info(const fathom_text& text) {
+  Json info = {{"has_tokenizer", text.tokenizer != nullptr},
+               {"has_chat_template", text.chat_template.has_value()}};
+  if (text.tokenizer == nullptr) return info;
+  const Tokenizer& tokenizer = *text.tokenizer;
+  info["vocab_size"] = tokenizer.vocab_size();
+  info["bos_token_id"] = id_or_null(tokenizer.bos_id());
+  info["eos_token_id"] = id_or_null(tokenizer.eos_id());
+  info["pad_token_id"] = id_or_null(tokenizer.pad_id());
+  info["adds_bos"] = tokenizer.adds_bos();
+  info["adds_eos"] = tokenizer.adds_eos();
+  return info;
 }
 
 Json id_or_null(std::optional<int32_t> id) {
@@ -54,12 +96,19 @@ extern "C" {
 
 fathom_status fathom_text_open(const char* model, const char* chat_template, fathom_text** text,
                                fathom_buffer* error) {
-  (void)chat_template;
   return guarded(error, [&]() -> Status {
     if (model == nullptr || text == nullptr) return bad_call("model or text is NULL.");
     FATHOM_ASSIGN_OR_STATUS(const std::filesystem::path folder, resolve_text_folder(model));
     auto opened = std::make_unique<fathom_text>();
-    FATHOM_ASSIGN_OR_STATUS(opened->tokenizer, Tokenizer::load(folder));
+    if (exists(folder / "tokenizer.json")) {
+      FATHOM_ASSIGN_OR_STATUS(opened->tokenizer, Tokenizer::load(folder));
+    }
+    FATHOM_ASSIGN_OR_STATUS(
+        opened->chat_template,
+        load_chat_template(folder, chat_template != nullptr ? chat_template : ""));
+    if (opened->tokenizer == nullptr && !opened->chat_template) {
+      return Status(Code::kNotFound, folder.string() + " has neither tokenizer nor chat template.");
+    }
     *text = opened.release();
     return Status();
   });
@@ -72,13 +121,7 @@ void fathom_text_close(fathom_text* text) {
 fathom_status fathom_text_info(const fathom_text* text, fathom_buffer* json, fathom_buffer* error) {
   return guarded(error, [&]() -> Status {
     if (text == nullptr || json == nullptr) return bad_call("text or json is NULL.");
-    const Tokenizer& tokenizer = *text->tokenizer;
-    set_buffer(json, dump({{"vocab_size", tokenizer.vocab_size()},
-                           {"bos_token_id", id_or_null(tokenizer.bos_id())},
-                           {"eos_token_id", id_or_null(tokenizer.eos_id())},
-                           {"pad_token_id", id_or_null(tokenizer.pad_id())},
-                           {"adds_bos", tokenizer.adds_bos()},
-                           {"adds_eos", tokenizer.adds_eos()}}));
+    set_buffer(json, dump(text_info(*text)));
     return Status();
   });
 }
@@ -86,7 +129,8 @@ fathom_status fathom_text_info(const fathom_text* text, fathom_buffer* json, fat
 fathom_status fathom_text_encode(const fathom_text* text, const char* utf8, size_t bytes,
                                  int32_t flags, fathom_buffer* ids, fathom_buffer* error) {
   return guarded(error, [&]() -> Status {
-    if (text == nullptr || ids == nullptr) return bad_call("text or ids is NULL.");
+    FATHOM_RETURN_IF_ERROR(need_tokenizer(text));
+    if (ids == nullptr) return bad_call("ids is NULL.");
     FATHOM_RETURN_IF_ERROR(check_bytes(utf8, bytes, "utf8"));
     constexpr int32_t kKnown = FATHOM_ENCODE_ADD_SPECIAL | FATHOM_ENCODE_PLAIN;
     if ((flags & ~kKnown) != 0) {
@@ -108,7 +152,8 @@ fathom_status fathom_text_decode(const fathom_text* text, const int32_t* ids, si
                                  int32_t skip_special_tokens, fathom_buffer* utf8,
                                  fathom_buffer* error) {
   return guarded(error, [&]() -> Status {
-    if (text == nullptr || utf8 == nullptr) return bad_call("text or utf8 is NULL.");
+    FATHOM_RETURN_IF_ERROR(need_tokenizer(text));
+    if (utf8 == nullptr) return bad_call("utf8 is NULL.");
     FATHOM_RETURN_IF_ERROR(check_bytes(ids, count, "ids"));
     const std::vector<int32_t> list(ids, ids + count);
     set_buffer(utf8, text->tokenizer->decode(list, skip_special_tokens != 0));
@@ -116,10 +161,29 @@ fathom_status fathom_text_decode(const fathom_text* text, const int32_t* ids, si
   });
 }
 
+fathom_status fathom_text_render(const fathom_text* text, const char* messages_json,
+                                 const char* tools_json, const char* kwargs_json,
+                                 fathom_buffer* utf8, fathom_buffer* error) {
+  return guarded(error, [&]() -> Status {
+    if (text == nullptr || messages_json == nullptr || utf8 == nullptr) {
+      return bad_call("text, messages_json or utf8 is NULL.");
+    }
+    if (!text->chat_template) {
+      return Status(Code::kNotFound, "The model's folder has no chat template.");
+    }
+    const ChatPrompt prompt{messages_json, tools_json != nullptr ? tools_json : "",
+                            kwargs_json != nullptr ? kwargs_json : ""};
+    FATHOM_ASSIGN_OR_STATUS(const std::string rendered, render(*text->chat_template, prompt));
+    set_buffer(utf8, rendered);
+    return Status();
+  });
+}
+
 fathom_status fathom_decoder_new(const fathom_text* text, int32_t skip_special_tokens,
                                  fathom_decoder** decoder, fathom_buffer* error) {
   return guarded(error, [&]() -> Status {
-    if (text == nullptr || decoder == nullptr) return bad_call("text or decoder is NULL.");
+    FATHOM_RETURN_IF_ERROR(need_tokenizer(text));
+    if (decoder == nullptr) return bad_call("decoder is NULL.");
     *decoder =
         new fathom_decoder{IncrementalDetokenizer(*text->tokenizer, skip_special_tokens != 0)};
     return Status();

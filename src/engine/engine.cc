@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -55,13 +56,16 @@ Status check_options(const EngineOptions& options) {
 struct Engine::Impl {
   EngineParts parts;
   EngineOptions options;
-  PromptEncoder prompts;
+  std::optional<PromptEncoder> prompts;
   LiveRequest::Shared shared;
   int64_t max_model_len = 0;
   uint64_t seed_key = 0;  // seeds of requests without one are drawn from it
   std::atomic<uint64_t> submitted{0};
   std::unique_ptr<StepLoop> loop;  // last: its thread uses the rest
 
+  const ChatTemplate* chat_template() const {
+    return parts.chat_template ? &*parts.chat_template : nullptr;
+  }
   Result<SamplingParams> complete(const SamplingParams& given, int64_t prompt_tokens,
                                   uint64_t number) const;
   Result<std::shared_ptr<TokenStream>> submit(Request request);
@@ -88,9 +92,7 @@ Result<std::unique_ptr<Engine>> Engine::assemble(EngineParts parts, const Engine
   engine.max_model_len = memory.max_model_len;
 
   const Tokenizer* tokenizer = engine.parts.tokenizer.get();
-  engine.prompts.tokenizer = tokenizer;
-  engine.prompts.chat_template = engine.parts.chat_template.get();
-  engine.prompts.vocab_size = config.vocab_size;
+  engine.prompts.emplace(tokenizer, engine.chat_template(), config.vocab_size);
   engine.shared.tokenizer = tokenizer;
   engine.shared.stop_ids = collect_stop_ids(config, engine.parts.generation, tokenizer);
   engine.shared.vocabulary.row_width = static_cast<int32_t>(config.vocab_size);
@@ -139,7 +141,7 @@ Result<std::shared_ptr<TokenStream>> Engine::Impl::submit(Request request) {
   Submission submission;
   submission.submit_time = now_seconds();
   const uint64_t number = submitted.fetch_add(1);
-  FATHOM_ASSIGN(submission.prompt, prompts.encode(request.prompt));
+  FATHOM_ASSIGN(submission.prompt, prompts->encode(request.prompt));
   FATHOM_ASSIGN(submission.sampling,
                 complete(request.sampling, static_cast<int64_t>(submission.prompt.size()), number));
   submission.priority = request.priority;
@@ -170,14 +172,14 @@ EngineMetrics Engine::metrics() const {
 }
 
 Result<std::vector<int32_t>> Engine::encode_prompt(const Prompt& prompt) const {
-  return impl_->prompts.encode(prompt);
+  return impl_->prompts->encode(prompt);
 }
 
 const Tokenizer* Engine::tokenizer() const {
   return impl_->parts.tokenizer.get();
 }
 const ChatTemplate* Engine::chat_template() const {
-  return impl_->parts.chat_template.get();
+  return impl_->chat_template();
 }
 const ModelConfig& Engine::config() const {
   return impl_->parts.model->config();

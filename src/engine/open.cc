@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 #include "engine/parts.h"
+#include "engine/text_parts.h"
 #include "weights/resolve.h"
 
 namespace fathom {
@@ -19,6 +20,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const std::string& model,
   if (std::filesystem::exists(folder / "tokenizer.json", ignored)) {
     FATHOM_ASSIGN(parts.tokenizer, Tokenizer::load(folder));
   }
+  FATHOM_ASSIGN(parts.chat_template, load_chat_template(folder, options.chat_template_file));
   FATHOM_ASSIGN(std::unique_ptr<Model> loaded, Model::load(folder, options.model));
   parts.model = make_step_model(std::move(loaded));
   return assemble(std::move(parts), options);
