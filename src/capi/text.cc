@@ -27,7 +27,7 @@ namespace fathom::capi {
 
 namespace {
 
-bool exists(const std::filesystem::path& path) {
+bool file_exists(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
 }
@@ -36,7 +36,7 @@ bool exists(const std::filesystem::path& path) {
 Result<std::filesystem::path> resolve_text_folder(const std::string& model) {
   const std::filesystem::path folder(model);
   for (const char* file : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}) {
-    if (exists(folder / file)) return folder;
+    if (file_exists(folder / file)) return folder;
   }
   return resolve_model(model);
 }
@@ -72,10 +72,6 @@ Json text_info(const fathom_text& text) {
   return info;
 }
 
-Json id_or_null(std::optional<int32_t> id) {
-  return id ? Json(*id) : Json(nullptr);
-}
-
 Status check_bytes(const void* data, size_t count, const char* name) {
   if (data == nullptr && count > 0) return bad_call(std::string(name) + " is NULL.");
   return Status();
@@ -100,7 +96,7 @@ fathom_status fathom_text_open(const char* model, const char* chat_template, fat
     if (model == nullptr || text == nullptr) return bad_call("model or text is NULL.");
     FATHOM_ASSIGN_OR_STATUS(const std::filesystem::path folder, resolve_text_folder(model));
     auto opened = std::make_unique<fathom_text>();
-    if (exists(folder / "tokenizer.json")) {
+    if (file_exists(folder / "tokenizer.json")) {
       FATHOM_ASSIGN_OR_STATUS(opened->tokenizer, Tokenizer::load(folder));
     }
     FATHOM_ASSIGN_OR_STATUS(
