@@ -67,12 +67,9 @@ Status PickleMachine::push_global(std::string_view module, std::string_view name
       kGlobals.begin(), kGlobals.end(),
       [&](const KnownGlobal& global) { return global.module == module && global.name == name; });
   if (known == kGlobals.end()) {
-    return {
-        Code::kUnsupported,
-        fmt::format(
-            "the pickle wants {}.{}, which is not part of a plain tensor; nothing was executed. "
-            "Do not load this file elsewhere unless you trust its source",
-            module, name)};
+    return {Code::kUnsupported,
+            fmt::format("the pickle wants {}.{}, which no plain tensor needs; nothing was executed",
+                        module, name)};
   }
   return push({known->kind, known->dtype});
 }

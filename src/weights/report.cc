@@ -12,7 +12,7 @@
 namespace fathom {
 namespace {
 
-constexpr size_t kMaxShown = 200;  // bytes of one name or description
+constexpr size_t kMaxShown = 400;  // bytes of one name or description
 
 std::string printable(std::string_view text) {
   std::string out;
@@ -56,10 +56,12 @@ std::string OffenderReport::line(const Offender& offender) const {
   std::string out = printable(offender.problem);
   if (!offender.name.empty()) out += " " + printable(offender.name);
   if (!offender.file.empty()) out += fmt::format(" in {}", printable(offender.file));
-  if (!offender.expected.empty()) out += fmt::format("; expected {}", printable(offender.expected));
-  if (!offender.found.empty()) {
-    out += fmt::format("{} found {}", offender.expected.empty() ? ";" : ",",
-                       printable(offender.found));
+  const std::string found = printable(offender.found);
+  if (!offender.expected.empty()) {
+    out += fmt::format(": expected {}", printable(offender.expected));
+    if (!found.empty()) out += fmt::format(", found {}", found);
+  } else if (!found.empty()) {
+    out += ": " + found;
   }
   const bool missing = offender.problem == "missing tensor";
   const bool unexpected = offender.problem == "unexpected tensor";

@@ -18,7 +18,7 @@ struct Offender {
   std::string problem;   // "missing tensor", "unexpected tensor", "wrong shape", ...
   std::string name;      // of the tensor; empty if it concerns a file as a whole
   std::string expected;  // "BF16 [128, 64]", or in words
-  std::string found;
+  std::string found;     // without `expected`: what is wrong, in words
   std::string file;
 };
 
