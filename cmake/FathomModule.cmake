@@ -13,6 +13,11 @@ if(FATHOM_SANITIZE)
     -fsanitize=${FATHOM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(fathom_flags INTERFACE -fsanitize=${FATHOM_SANITIZE})
 endif()
+if(FATHOM_FUZZ)
+  # Coverage feedback from all of fathom's code; only the fuzz targets link libFuzzer's main.
+  target_compile_options(fathom_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(fathom_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 target_include_directories(fathom_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 
 # fathom_module(name [PUBLIC lib ...] [PRIVATE lib ...]): static library from every .cc below the folder.

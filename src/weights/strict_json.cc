@@ -83,6 +83,10 @@ class SaxBridge final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Status visit_json(std::string_view text, size_t max_depth, JsonVisitor& visitor) {
+  // The parser takes a NUL for the end of the text and would ignore what follows.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    return {Code::kCorrupt, fmt::format("it is not valid JSON at byte {}", nul)};
+  }
   try {
     SaxBridge bridge(max_depth, visitor);
     if (nlohmann::json::sax_parse(text.begin(), text.end(), &bridge)) return {};

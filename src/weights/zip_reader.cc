@@ -19,6 +19,7 @@ constexpr uint64_t kMaxEntries = uint64_t{1} << 20;
 struct Stream {
   const ByteSource* source = nullptr;
   uint64_t position = 0;
+  bool failed = false;  // a read came out short, which minizip does not always notice
 };
 
 voidpf open_stream(voidpf opaque, const void*, int) {
@@ -42,7 +43,11 @@ uLong read_stream(voidpf, voidpf handle, void* out, uLong bytes) {
   const uint64_t size = stream->source->size();
   const uint64_t left = stream->position < size ? size - stream->position : 0;
   const uint64_t count = std::min<uint64_t>(bytes, left);
-  if (!stream->source->read_at(stream->position, out, count).ok()) return 0;
+  if (count < bytes) stream->failed = true;
+  if (!stream->source->read_at(stream->position, out, count).ok()) {
+    stream->failed = true;
+    return 0;
+  }
   stream->position += count;
   return static_cast<uLong>(count);
 }
@@ -120,7 +125,7 @@ Status check_overlaps(const std::vector<ZipEntry>& entries) {
 }  // namespace
 
 Result<std::vector<ZipEntry>> read_zip_directory(const ByteSource& source) {
-  Stream stream{&source, 0};
+  Stream stream{&source};
   zlib_filefunc64_def functions{};
   functions.zopen64_file = open_stream;
   functions.zread_file = read_stream;
@@ -131,7 +136,7 @@ Result<std::vector<ZipEntry>> read_zip_directory(const ByteSource& source) {
   functions.zerror_file = stream_error;
   functions.opaque = &stream;
   const Zip zip(unzOpen2_64("checkpoint", &functions));
-  if (zip == nullptr) {
+  if (zip == nullptr || stream.failed) {
     return error(Code::kCorrupt,
                  "it has no readable zip directory; the file is truncated or damaged");
   }
@@ -152,7 +157,7 @@ Result<std::vector<ZipEntry>> read_zip_directory(const ByteSource& source) {
     }
     entries.push_back(std::move(entry));
   }
-  if (step != UNZ_END_OF_LIST_OF_FILE || entries.size() != global.number_entry) {
+  if (step != UNZ_END_OF_LIST_OF_FILE || stream.failed || entries.size() != global.number_entry) {
     return error(Code::kCorrupt,
                  fmt::format("its zip directory is damaged: {} of {} entries can be read",
                              entries.size(), global.number_entry));
