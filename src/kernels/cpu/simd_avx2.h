@@ -226,6 +226,9 @@ FATHOM_INLINE void vtranspose16(V* rows) {
     rows[i + 8] = {quarter[2][i], quarter[3][i]};
   }
 }
+FATHOM_INLINE void prefetch_far(const void* p) {
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
+}
 FATHOM_INLINE void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
 }

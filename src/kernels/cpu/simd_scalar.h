@@ -185,7 +185,8 @@ inline void vtranspose16(V* rows) {
     }
   }
 }
-inline void prefetch(const void*) {}
+inline void prefetch(const void*) {}      // into the first-level cache
+inline void prefetch_far(const void*) {}  // into the second-level cache
 
 }  // namespace
 }  // namespace fathom::kernels
