@@ -56,15 +56,33 @@ class NormalTable {
   }
 
   void fill(uint64_t stream, size_t count, std::byte* out) const {
-    for (size_t i = 0; i < count; i += 8) {
-      uint64_t word = mix(stream + 0x9e3779b97f4a7c15u * (i / 8 + 1));
-      for (size_t j = i; j < std::min(i + 8, count); ++j, word >>= 8) {
-        std::memcpy(out + j * width_, codes_[word & 0xff].data(), width_);
-      }
+    switch (width_) {
+      case 1:
+        return fill_as<uint8_t>(stream, count, out);
+      case 2:
+        return fill_as<uint16_t>(stream, count, out);
+      default:
+        return fill_as<uint32_t>(stream, count, out);
     }
   }
 
  private:
+  // The width as a type: billions of elements go through here.
+  template <typename Code>
+  void fill_as(uint64_t stream, size_t count, std::byte* out) const {
+    std::array<Code, 256> codes;
+    for (size_t i = 0; i < 256; ++i) std::memcpy(&codes[i], codes_[i].data(), sizeof(Code));
+    for (size_t i = 0; i < count; i += 8) {
+      uint64_t word = mix(stream + 0x9e3779b97f4a7c15u * (i / 8 + 1));
+      Code eight[8];
+      for (Code& code : eight) {
+        code = codes[word & 0xff];
+        word >>= 8;
+      }
+      std::memcpy(out + i * sizeof(Code), eight, std::min<size_t>(count - i, 8) * sizeof(Code));
+    }
+  }
+
   static double quantile(double p) {  // of the standard normal distribution, by bisection
     double low = -6;
     double high = 6;
