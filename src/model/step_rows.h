@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -16,21 +15,15 @@
 
 namespace fathom {
 
-// A float buffer that only grows; its contents are lost when it does.
+// A 64-byte-aligned float buffer that only grows; its contents are lost when it does.
 class FloatBuffer {
  public:
   float* reserve(size_t count) {
-    if (count > size_) {
-      data_.reset();  // first free, then allocate: the old contents are not needed
-      data_ = std::make_unique_for_overwrite<float[]>(count);
-      size_ = count;
-    }
-    return data_.get();
+    return reinterpret_cast<float*>(bytes_.reserve(count * sizeof(float)));
   }
 
  private:
-  std::unique_ptr<float[]> data_;
-  size_t size_ = 0;
+  kernels::ScratchBuffer bytes_;
 };
 
 // Buffers that blocks share, named by what they hold. Grow to the largest step seen.
