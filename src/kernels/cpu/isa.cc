@@ -1,8 +1,23 @@
 // Run-time choice of the instruction set.
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "kernels/api/context.h"
 #include "kernels/cpu/kernel_table.h"
 
 namespace fathom::kernels {
+
+namespace {
+
+#if defined(__x86_64__)
+bool has_f16c() {  // which clang 14's __builtin_cpu_supports does not know
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
+}  // namespace
 
 bool isa_supported(Isa isa) {
   switch (isa) {
@@ -10,8 +25,7 @@ bool isa_supported(Isa isa) {
       return true;
 #if defined(__x86_64__)
     case Isa::kAvx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-             __builtin_cpu_supports("f16c");
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     case Isa::kAvx512:
       return isa_supported(Isa::kAvx2) && __builtin_cpu_supports("avx512f") &&
              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
