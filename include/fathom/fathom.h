@@ -243,6 +243,8 @@ FATHOM_API void fathom_event_free(const fathom_event* event);
 typedef struct fathom_text fathom_text;
 /* Incremental detokenizer of one sequence. */
 typedef struct fathom_decoder fathom_decoder;
+/* Splits one answer into reasoning, content and tool calls. */
+typedef struct fathom_parser fathom_parser;
 
 /* `model` as in fathom_engine_open. `chat_template`: a file that replaces the model's, or NULL. */
 FATHOM_API fathom_status fathom_text_open(const char* model, const char* chat_template,
@@ -285,6 +287,23 @@ FATHOM_API fathom_status fathom_decoder_push(fathom_decoder* decoder, const int3
 /* What is left (U+FFFD for an unfinished character); the decoder then starts afresh. */
 FATHOM_API fathom_status fathom_decoder_finish(fathom_decoder* decoder, fathom_buffer* utf8,
                                                fathom_buffer* error);
+
+/* A parser for the format that the model's chat template implies. `prompt` [prompt_bytes]: the
+ * rendered conversation, whose end says whether the answer begins inside the reasoning; may be
+ * NULL. Independent of `text` afterwards. One thread at a time. */
+FATHOM_API fathom_status fathom_parser_new(const fathom_text* text, const char* prompt,
+                                           size_t prompt_bytes, fathom_parser** parser,
+                                           fathom_buffer* error);
+FATHOM_API void fathom_parser_free(fathom_parser* parser);
+/* The answer's next piece, special tokens kept (skip_special_tokens false). `json` receives an
+ * array of what is certain now: {"kind", "index", "text"}, where kind is "reasoning", "content",
+ * "tool_call_begin" (text: the function's name) or "tool_call_arguments" (text: JSON) and index
+ * counts tool calls. */
+FATHOM_API fathom_status fathom_parser_feed(fathom_parser* parser, const char* utf8, size_t bytes,
+                                            fathom_buffer* json, fathom_buffer* error);
+/* The answer is over: what was held back. Nothing may be fed afterwards. */
+FATHOM_API fathom_status fathom_parser_finish(fathom_parser* parser, fathom_buffer* json,
+                                              fathom_buffer* error);
 
 /* ---- Step face ---------------------------------------------------------------------------- */
 

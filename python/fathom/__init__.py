@@ -9,10 +9,10 @@ from ._library import FathomError, version
 from .llm import LLM, Chunk, RequestOutput, Usage
 from .model import KvGroup, KvMemory, Model, PageTable
 from .sampling import SamplingParams
-from .text import Decoder, Text
+from .text import Decoder, OutputParser, Text
 
 __version__ = version()
 __all__ = [
-    "Chunk", "Decoder", "FathomError", "KvGroup", "KvMemory", "LLM", "Model", "PageTable",
-    "RequestOutput", "SamplingParams", "Text", "Usage", "__version__",
+    "Chunk", "Decoder", "FathomError", "KvGroup", "KvMemory", "LLM", "Model", "OutputParser",
+    "PageTable", "RequestOutput", "SamplingParams", "Text", "Usage", "__version__",
 ]

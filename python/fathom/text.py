@@ -54,6 +54,10 @@ class Text:
                None if tools is None else json.dumps(tools).encode(), json.dumps(kwargs).encode(), out)
         return out.text()
 
+    def parser(self, prompt=""):
+        """A parser of the answer to the rendered conversation `prompt`."""
+        return OutputParser(self, prompt)
+
     def decoder(self, skip_special_tokens=True):
         return Decoder(self, skip_special_tokens)
 
@@ -80,3 +84,28 @@ class Decoder:
         out = c.Buffer()
         c.call("fathom_decoder_finish", self._handle, out)
         return out.text()
+
+
+class OutputParser:
+    """Splits an answer, special tokens kept, into reasoning, content and tool calls: lists of
+    {"kind", "index", "text"} as in fathom_parser_feed. One thread at a time."""
+
+    def __init__(self, text, prompt=""):
+        raw = c.encoded(prompt)
+        self._handle = c.open_handle("fathom_parser_new", text._handle, raw, len(raw))
+
+    def __del__(self):
+        handle, self._handle = getattr(self, "_handle", None), None
+        if handle:
+            lib.fathom_parser_free(handle)
+
+    def feed(self, text):
+        raw = c.encoded(text)
+        out = c.Buffer()
+        c.call("fathom_parser_feed", self._handle, raw, len(raw), out)
+        return json.loads(out.text())
+
+    def finish(self):
+        out = c.Buffer()
+        c.call("fathom_parser_finish", self._handle, out)
+        return json.loads(out.text())

@@ -11,6 +11,7 @@
 #include "engine/text_parts.h"
 #include "stream/detokenizer.h"
 #include "text/chat_template.h"
+#include "text/output_parser.h"
 #include "text/tokenizer.h"
 #include "weights/resolve.h"
 
@@ -18,6 +19,9 @@
 struct fathom_text {
   std::unique_ptr<fathom::Tokenizer> tokenizer;
   std::optional<fathom::ChatTemplate> chat_template;
+};
+struct fathom_parser {
+  fathom::OutputParser parser;
 };
 struct fathom_decoder {
   fathom::IncrementalDetokenizer detokenizer;
@@ -75,6 +79,28 @@ Json text_info(const fathom_text& text) {
 Status check_bytes(const void* data, size_t count, const char* name) {
   if (data == nullptr && count > 0) return bad_call(std::string(name) + " is NULL.");
   return Status();
+}
+
+const char* kind_name(OutputEvent::Kind kind) {
+  switch (kind) {
+    case OutputEvent::Kind::kReasoning:
+      return "reasoning";
+    case OutputEvent::Kind::kContent:
+      return "content";
+    case OutputEvent::Kind::kToolCallBegin:
+      return "tool_call_begin";
+    case OutputEvent::Kind::kToolCallArguments:
+      return "tool_call_arguments";
+  }
+  return "content";
+}
+
+std::string events_json(const std::vector<OutputEvent>& events) {
+  Json list = Json::array();
+  for (const OutputEvent& event : events) {
+    list.push_back({{"kind", kind_name(event.kind)}, {"index", event.index}, {"text", event.text}});
+  }
+  return dump(list);
 }
 
 void set_ids(fathom_buffer* buffer, const std::vector<int32_t>& ids) {
@@ -171,6 +197,41 @@ fathom_status fathom_text_render(const fathom_text* text, const char* messages_j
                             kwargs_json != nullptr ? kwargs_json : ""};
     FATHOM_ASSIGN_OR_STATUS(const std::string rendered, render(*text->chat_template, prompt));
     set_buffer(utf8, rendered);
+    return Status();
+  });
+}
+
+fathom_status fathom_parser_new(const fathom_text* text, const char* prompt, size_t prompt_bytes,
+                                fathom_parser** parser, fathom_buffer* error) {
+  return guarded(error, [&]() -> Status {
+    if (text == nullptr || parser == nullptr) return bad_call("text or parser is NULL.");
+    FATHOM_RETURN_IF_ERROR(check_bytes(prompt, prompt_bytes, "prompt"));
+    OutputFormat format;
+    if (text->chat_template) format = detect_output_format(text->chat_template->source(true));
+    *parser = new fathom_parser{OutputParser(format, opens_reasoning({prompt, prompt_bytes}))};
+    return Status();
+  });
+}
+
+void fathom_parser_free(fathom_parser* parser) {
+  delete parser;
+}
+
+fathom_status fathom_parser_feed(fathom_parser* parser, const char* utf8, size_t bytes,
+                                 fathom_buffer* json, fathom_buffer* error) {
+  return guarded(error, [&]() -> Status {
+    if (parser == nullptr || json == nullptr) return bad_call("parser or json is NULL.");
+    FATHOM_RETURN_IF_ERROR(check_bytes(utf8, bytes, "utf8"));
+    set_buffer(json, events_json(parser->parser.feed({utf8, bytes})));
+    return Status();
+  });
+}
+
+fathom_status fathom_parser_finish(fathom_parser* parser, fathom_buffer* json,
+                                   fathom_buffer* error) {
+  return guarded(error, [&]() -> Status {
+    if (parser == nullptr || json == nullptr) return bad_call("parser or json is NULL.");
+    set_buffer(json, events_json(parser->parser.finish()));
     return Status();
   });
 }

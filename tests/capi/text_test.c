@@ -33,6 +33,40 @@ static void test_round_trip(fathom_text* text, fathom_buffer* error) {
   fathom_buffer_free(utf8);
 }
 
+static void test_render_and_parse(fathom_text* text, fathom_buffer* error) {
+  static const char* kMessages = "[{\"role\": \"user\", \"content\": \"Hi\"}]";
+  fathom_buffer* utf8 = fathom_buffer_new();
+  fathom_parser* parser = NULL;
+  size_t with_generation;
+  CHECK_OK(fathom_text_render(text, kMessages, NULL, NULL, utf8, error), error);
+  CHECK(strstr(fathom_buffer_data(utf8), "Hi") != NULL);
+  with_generation = fathom_buffer_size(utf8);
+  CHECK_OK(
+      fathom_text_render(text, kMessages, NULL, "{\"add_generation_prompt\": false}", utf8, error),
+      error);
+  CHECK(fathom_buffer_size(utf8) < with_generation);
+  CHECK_FAILS(fathom_text_render(text, "{}", NULL, NULL, utf8, error), FATHOM_INVALID_ARGUMENT,
+              error, "messages must be");
+  CHECK_FAILS(fathom_text_render(text, kMessages, "3", NULL, utf8, error), FATHOM_INVALID_ARGUMENT,
+              error, "tools must be");
+  CHECK_FAILS(fathom_text_render(text, kMessages, NULL, "[]", utf8, error), FATHOM_INVALID_ARGUMENT,
+              error, "template_kwargs must be");
+  CHECK(fathom_text_render(text, NULL, NULL, NULL, utf8, error) == FATHOM_INVALID_ARGUMENT);
+  CHECK(fathom_text_render(NULL, kMessages, NULL, NULL, utf8, error) == FATHOM_INVALID_ARGUMENT);
+
+  CHECK_OK(fathom_parser_new(text, NULL, 0, &parser, error), error);
+  CHECK_OK(fathom_parser_feed(parser, "Hello", 5, utf8, error), error);
+  CHECK(strstr(fathom_buffer_data(utf8), "\"kind\":\"content\"") != NULL);
+  CHECK(strstr(fathom_buffer_data(utf8), "\"text\":\"Hello\"") != NULL);
+  CHECK_OK(fathom_parser_finish(parser, utf8, error), error);
+  CHECK(fathom_parser_feed(parser, NULL, 2, utf8, error) == FATHOM_INVALID_ARGUMENT);
+  CHECK(fathom_parser_feed(NULL, "a", 1, utf8, error) == FATHOM_INVALID_ARGUMENT);
+  CHECK(fathom_parser_new(NULL, NULL, 0, &parser, error) == FATHOM_INVALID_ARGUMENT);
+  fathom_parser_free(parser);
+  fathom_parser_free(NULL);
+  fathom_buffer_free(utf8);
+}
+
 static void test_bad_input(fathom_text* text, fathom_buffer* error) {
   static const int32_t odd[] = {-5, 1 << 30, 3};
   fathom_buffer* out = fathom_buffer_new();
@@ -65,6 +99,7 @@ int main(int argc, char** argv) {
   CHECK_OK(fathom_text_info(text, json, error), error);
   CHECK(strstr(fathom_buffer_data(json), "\"vocab_size\":512") != NULL);
   test_round_trip(text, error);
+  test_render_and_parse(text, error);
   test_bad_input(text, error);
   fathom_text_close(text);
   fathom_buffer_free(json);

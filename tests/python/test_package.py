@@ -145,6 +145,13 @@ class TextTest(unittest.TestCase):
         with self.assertRaises(fathom.FathomError):
             fathom.Text("/no/such/folder")
 
+    def test_output_parser(self):
+        with fathom.Text(MODEL) as text:
+            parser = text.parser()
+        events = parser.feed("Hello ") + parser.feed("there") + parser.finish()
+        self.assertEqual({event["kind"] for event in events}, {"content"})
+        self.assertEqual("".join(event["text"] for event in events), "Hello there")
+
 
 class ModelTest(unittest.TestCase):
     def test_any_split_gives_the_same_bits(self):
