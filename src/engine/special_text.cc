@@ -2,6 +2,7 @@
 #include "engine/special_text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fathom {
 
@@ -9,20 +10,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Calls fn(string) for every string value, depth first, until it returns true.
-template <typename Value, typename Fn>
-bool any_string(Value& value, const Fn& fn) {
-  std::vector<Value*> open{&value};
-  while (!open.empty()) {
-    Value* current = open.back();
-    open.pop_back();
-    if (current->is_string()) {
-      if (fn(*current)) return true;
-    } else if (current->is_structured()) {
-      for (auto& element : *current) open.push_back(&element);
+// U+FDD0 to U+FDEF are never characters: the first that occurs nowhere in the conversation.
+Result<std::string> unused_mark(const Conversation& conversation) {
+  const auto text = [](const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  const std::string all =
+      text(conversation.messages) + text(conversation.tools) + text(conversation.kwargs);
+  std::string mark = "\xEF\xB7\x90";
+  while (all.find(mark) != std::string::npos) {
+    if (static_cast<unsigned char>(mark[2]) == 0xAF) {
+      return error(Code::kInvalidArgument,
+                   "The conversation contains every one of the noncharacters U+FDD0 to U+FDEF; "
+                   "remove one of them.");
     }
+    ++mark[2];
   }
-  return false;
+  return mark;
 }
 
 size_t first_character_bytes(std::string_view text) {
@@ -35,7 +39,7 @@ size_t first_character_bytes(std::string_view text) {
 
 SpecialText::SpecialText(const Tokenizer& tokenizer) : tokenizer_(&tokenizer), nodes_(1) {
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    if (!tokenizer.is_special(id)) continue;
+    if (!tokenizer.is_control(id)) continue;
     const std::string_view text = tokenizer.token_bytes(id);
     if (text.empty()) continue;
     int node = 0;
@@ -50,6 +54,7 @@ SpecialText::SpecialText(const Tokenizer& tokenizer) : tokenizer_(&tokenizer), n
       node = next;
     }
     nodes_[node].id = id;
+    if (text == "<think>" || text == "</think>") thinking_.push_back(id);
   }
 }
 
@@ -71,60 +76,59 @@ std::pair<int32_t, size_t> SpecialText::match(std::string_view text, size_t at) 
   return longest;
 }
 
-bool SpecialText::found_in(const Json& value) const {
-  return any_string(value, [this](const Json& string) {
-    const std::string& text = string.get_ref<const std::string&>();
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (match(text, i).first >= 0) return true;
-    }
-    return false;
-  });
-}
-
-// Puts the mark behind the first character of every special token, overlapping ones included.
-std::string SpecialText::marked(std::string_view text, std::string_view mark) const {
+// The mark goes behind the first character of a token, so overlapping ones are broken as well.
+bool SpecialText::mark_text(std::string* text, std::string_view mark, bool by_assistant) const {
   std::string out;
-  for (size_t i = 0; i < text.size();) {
-    const size_t bytes = first_character_bytes(text.substr(i));
-    out += text.substr(i, bytes);
-    const size_t length = match(text, i).second;
-    if (length > bytes) out += mark;
+  bool found = false;
+  for (size_t i = 0; i < text->size();) {
+    const size_t bytes = first_character_bytes(std::string_view(*text).substr(i));
+    out.append(*text, i, bytes);
+    const auto [id, length] = match(*text, i);
+    const bool allowed =
+        by_assistant && std::find(thinking_.begin(), thinking_.end(), id) != thinking_.end();
+    if (length > bytes && !allowed) {
+      out += mark;
+      found = true;
+    }
     i += bytes;
   }
-  return out;
+  if (found) *text = std::move(out);
+  return found;
 }
 
-void SpecialText::mark_all(Json* value, std::string_view mark) const {
-  any_string(*value, [&](Json& string) {
-    string = marked(string.get_ref<const std::string&>(), mark);
-    return false;
-  });
+bool SpecialText::mark_value(Json* value, std::string_view mark, bool by_assistant) const {
+  bool found = false;
+  std::vector<Json*> open{value};
+  while (!open.empty()) {
+    Json* current = open.back();
+    open.pop_back();
+    if (current->is_string()) {
+      found |= mark_text(&current->get_ref<std::string&>(), mark, by_assistant);
+    } else if (current->is_structured()) {
+      for (Json& element : *current) open.push_back(&element);
+    }
+  }
+  return found;
+}
+
+bool SpecialText::mark_conversation(Conversation* conversation, std::string_view mark) const {
+  bool found = mark_value(&conversation->tools, mark, false);
+  found |= mark_value(&conversation->kwargs, mark, false);
+  for (Json& message : conversation->messages) {
+    const auto role = message.is_object() ? message.find("role") : message.end();
+    const bool by_assistant = role != message.end() && *role == "assistant";
+    found |= mark_value(&message, mark, by_assistant);
+  }
+  return found;
 }
 
 Result<std::vector<int32_t>> SpecialText::encode(const ChatTemplate& chat_template,
                                                  const Conversation& conversation) const {
-  if (!found_in(conversation.messages) && !found_in(conversation.tools) &&
-      !found_in(conversation.kwargs)) {
-    FATHOM_ASSIGN(const std::string text, chat_template.render(conversation));
-    return tokenizer_->encode(text, {.add_special_tokens = false, .parse_special = true});
-  }
-  // U+FDD0 to U+FDEF are never characters; the first that the conversation does not contain.
-  const std::string all =
-      conversation.messages.dump() + conversation.tools.dump() + conversation.kwargs.dump();
-  std::string mark = "\xEF\xB7\x90";
-  while (all.find(mark) != std::string::npos) {
-    if (static_cast<unsigned char>(mark[2]) == 0xAF) {
-      return error(Code::kInvalidArgument,
-                   "The conversation contains special tokens as text and every one of the "
-                   "noncharacters U+FDD0 to U+FDEF; remove one of these.");
-    }
-    ++mark[2];
-  }
-  Conversation protected_copy = conversation;
-  mark_all(&protected_copy.messages, mark);
-  mark_all(&protected_copy.tools, mark);
-  mark_all(&protected_copy.kwargs, mark);
-  FATHOM_ASSIGN(const std::string text, chat_template.render(protected_copy));
+  FATHOM_ASSIGN(const std::string mark, unused_mark(conversation));
+  Conversation marked = conversation;
+  const bool found = mark_conversation(&marked, mark);
+  FATHOM_ASSIGN(const std::string text, chat_template.render(marked));
+  if (!found) return tokenizer_->encode(text, {.add_special_tokens = false, .parse_special = true});
   return encode_marked(text, mark);
 }
 

@@ -1,4 +1,4 @@
-// SpecialText: finds the texts of special tokens, and keeps those that a user wrote apart from the
+// SpecialText: finds the texts of control tokens, and keeps those that a user wrote apart from the
 // template's own.
 //
 // A rendered conversation is one string in which "<｜User｜>" from the template must become a
@@ -26,12 +26,10 @@ class SpecialText {
  public:
   explicit SpecialText(const Tokenizer& tokenizer);
 
-  // The longest special token whose text begins at `at`: its id and bytes, or {-1, 0}.
+  // The longest control token whose text begins at `at`: its id and bytes, or {-1, 0}.
   std::pair<int32_t, size_t> match(std::string_view text, size_t at) const;
-  bool found_in(const nlohmann::ordered_json& value) const;  // in any string of it, not in keys
-
-  // Encodes what the template makes of the conversation: its own special tokens are control tokens,
-  // those in messages, tools and variables are ordinary text.
+  // Encodes what the template makes of the conversation. Control tokens that the template wrote are
+  // such; what looks like them in messages, tools and variables is ordinary text.
   Result<std::vector<int32_t>> encode(const ChatTemplate& chat_template,
                                       const Conversation& conversation) const;
 
@@ -41,12 +39,15 @@ class SpecialText {
     int32_t id = -1;  // of the token that ends here
   };
   int child(int node, unsigned char byte) const;
-  std::string marked(std::string_view text, std::string_view mark) const;
-  void mark_all(nlohmann::ordered_json* value, std::string_view mark) const;
+  // Puts the mark into every control token of a text; false if there was none.
+  bool mark_text(std::string* text, std::string_view mark, bool by_assistant) const;
+  bool mark_value(nlohmann::ordered_json* value, std::string_view mark, bool by_assistant) const;
+  bool mark_conversation(Conversation* conversation, std::string_view mark) const;
   Result<std::vector<int32_t>> encode_marked(std::string_view text, std::string_view mark) const;
 
   const Tokenizer* tokenizer_;
-  std::vector<Node> nodes_;  // a trie; 0 is the root
+  std::vector<int32_t> thinking_;  // <think> and </think>, where the tokenizer has them
+  std::vector<Node> nodes_;        // a trie; 0 is the root
 };
 
 }  // namespace fathom

@@ -142,6 +142,11 @@ bool Tokenizer::is_special(int32_t id) const {
   return added != impl_->added_by_id.end() && impl_->added[added->second].special;
 }
 
+bool Tokenizer::is_control(int32_t id) const {
+  const auto added = impl_->added_by_id.find(id);
+  return added != impl_->added_by_id.end() && impl_->added[added->second].is_control();
+}
+
 bool Tokenizer::is_added(int32_t id) const {
   return impl_->added_by_id.count(id) > 0;
 }

@@ -55,6 +55,7 @@ class Tokenizer {
   std::optional<int32_t> token_id(std::string_view token) const;
   bool is_special(int32_t id) const;  // an added token with special = true
   bool is_added(int32_t id) const;
+  bool is_control(int32_t id) const;  // an added token that parse_special = false leaves as text
 
   // Ids are in [0, vocab_size()); there may be holes. A model's logits may be wider than this:
   // such ids are padding and must not be sampled.
