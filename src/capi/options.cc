@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/json_shape.h"
+
 namespace fathom::capi {
 
 namespace {
@@ -19,6 +21,11 @@ class Fields {
   Fields(const char* json, const char* what) : what_(what) {
     if (json == nullptr || *json == '\0') {
       object_ = Json::object();
+      return;
+    }
+    const Status shape = check_json_shape(json);
+    if (!shape.ok()) {
+      status_ = shape.with_context(what_);
       return;
     }
     object_ = Json::parse(json, nullptr, /*allow_exceptions=*/false);

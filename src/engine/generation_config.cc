@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
+#include "core/json_shape.h"
 
 namespace fathom {
 
@@ -47,9 +48,18 @@ Status read_eos(const Json& object, std::vector<int32_t>* ids) {
   return Status();
 }
 
+constexpr int32_t kCoderEot = 32021;
+constexpr int32_t kCoderEndOfSentence = 32014;
+
+bool is_deepseek_coder(const Tokenizer& tokenizer) {
+  return tokenizer.token_id("<|EOT|>") == kCoderEot &&
+         tokenizer.token_id("<｜end▁of▁sentence｜>") == kCoderEndOfSentence;
+}
+
 }  // namespace
 
 Result<GenerationConfig> parse_generation_config(std::string_view json) {
+  FATHOM_TRY(check_json_shape(json));
   const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) {
     return error(Code::kCorrupt, "generation_config.json is not a JSON object.");
@@ -87,10 +97,7 @@ std::vector<int32_t> collect_stop_ids(const ModelConfig& config, const Generatio
   if (tokenizer != nullptr) {
     std::erase_if(ids, [&](int32_t id) { return !tokenizer->is_added(id); });
     if (const auto eos = tokenizer->eos_id()) ids.push_back(*eos);
-    for (const char* text : {"<|EOT|>", "<｜end▁of▁sentence｜>"}) {
-      const auto id = tokenizer->token_id(text);
-      if (id && tokenizer->is_special(*id)) ids.push_back(*id);
-    }
+    if (is_deepseek_coder(*tokenizer)) ids.insert(ids.end(), {kCoderEot, kCoderEndOfSentence});
   }
   std::erase_if(ids, [&](int32_t id) { return id < 0 || id >= config.vocab_size; });
   std::sort(ids.begin(), ids.end());

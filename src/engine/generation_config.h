@@ -23,9 +23,9 @@ struct GenerationConfig {
 Result<GenerationConfig> read_generation_config(const std::filesystem::path& model_dir);
 Result<GenerationConfig> parse_generation_config(std::string_view json);
 
-// Ids that end an answer, ascending: those of config.json and generation_config.json, the
-// tokenizer's eos, and, whatever the configs say, <|EOT|> and <｜end▁of▁sentence｜> where they are
-// special tokens (deepseek-coder-instruct ends turns with either). Configs circulate with
+// Ids that end an answer, ascending: those of config.json and generation_config.json and the
+// tokenizer's eos. deepseek-coder (32k vocabulary) always stops at both <|EOT|> and
+// <｜end▁of▁sentence｜>: its instruct configs name one or the other. Configs circulate with
 // eos_token_id 2 left from Llama's defaults: with a tokenizer, ids that it does not list as added
 // tokens are dropped.
 std::vector<int32_t> collect_stop_ids(const ModelConfig& config, const GenerationConfig& generation,

@@ -5,6 +5,8 @@
 
 #include <string_view>
 
+#include "core/json_shape.h"
+
 namespace fathom {
 
 namespace {
@@ -18,6 +20,8 @@ Status no_tokenizer() {
 
 Result<Json> parse(const std::string& text, const char* name, Json::value_t type,
                    const char* expected) {
+  const Status shape = check_json_shape(text);
+  if (!shape.ok()) return error(shape.with_context(name));
   Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (value.type() != type) {
     return error(Code::kInvalidArgument, fmt::format("{} must be {}.", name, expected));

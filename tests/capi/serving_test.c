@@ -169,6 +169,18 @@ static void test_bad_requests(fathom_engine* engine, fathom_buffer* error) {
   REFUSED("stop_token_ids");
   request.sampling_json = "{\"stop\": ";
   REFUSED("not a JSON object");
+  {
+    char* deep = malloc(1000001);
+    memset(deep, '[', 1000000);
+    deep[1000000] = '\0';
+    request.sampling_json = deep;
+    REFUSED("nested");
+    request.sampling_json = NULL;
+    request.prompt_ids = NULL;
+    request.messages_json = deep;
+    REFUSED("nested");
+    free(deep);
+  }
 #undef REFUSED
   CHECK(fathom_queue_poll(queue, 0, &event, error) == FATHOM_NOT_FOUND);
   CHECK(fathom_queue_poll(NULL, 0, &event, error) == FATHOM_INVALID_ARGUMENT);

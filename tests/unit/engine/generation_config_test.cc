@@ -78,9 +78,26 @@ TEST(StopIds, ATokenizerAddsItsOwnAndDropsWhatItDoesNotKnow) {
   config.eos_token_ids = {100};  // an ordinary token: left over from another model's defaults
   GenerationConfig generation;
   generation.eos_token_ids = {496};  // an added one
-  // 1 is the tokenizer's eos, 502 is <|EOT|>.
   EXPECT_EQ(collect_stop_ids(config, generation, tokenizer->get()),
-            (std::vector<int32_t>{1, 496, 502}));
+            (std::vector<int32_t>{1, 496}));  // 1 is the tokenizer's eos
+}
+
+// The two ends of deepseek-coder, whichever of them its config names.
+TEST(StopIds, DeepSeekCoderHasTwo) {
+  const auto tokenizer = Tokenizer::from_json(
+      R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "added_tokens": [
+          {"id": 32014, "content": "<｜end▁of▁sentence｜>", "special": true, "lstrip": false,
+           "rstrip": false, "normalized": false, "single_word": false},
+          {"id": 32021, "content": "<|EOT|>", "special": true, "lstrip": false,
+           "rstrip": false, "normalized": false, "single_word": false}],
+          "decoder": {"type": "ByteLevel"}})",
+      "");
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message();
+  ModelConfig config;
+  config.vocab_size = 32256;
+  config.eos_token_ids = {32014};
+  EXPECT_EQ(collect_stop_ids(config, GenerationConfig(), tokenizer->get()),
+            (std::vector<int32_t>{32014, 32021}));
 }
 
 }  // namespace
