@@ -197,6 +197,53 @@ TEST_F(Sharded, HeaderHashSeesNamesTypesAndFiles) {
   EXPECT_NE(Checkpoint::open(folder_.path())->header_hash(), before);
 }
 
+TEST(Checkpoint, OpensAShardedTorchCheckpoint) {
+  TemporaryFolder folder;
+  const fs::path files = fs::path(FATHOM_SOURCE_DIR) / "tests/data/torch_bin";
+  fs::copy_file(files / "module/pytorch_model.bin", folder.path() / "one.bin");
+  fs::copy_file(files / "fp8/pytorch_model.bin", folder.path() / "two.bin");
+  folder.write(
+      "pytorch_model.bin.index.json",
+      "{\"weight_map\":{\"0.weight\":\"one.bin\",\"0.bias\":\"one.bin\",\"1.weight\":\"one.bin\","
+      "\"1.bias\":\"one.bin\",\"e4m3\":\"two.bin\",\"e5m2\":\"two.bin\",\"e8m0\":\"two.bin\"}}");
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message();
+  EXPECT_STREQ(checkpoint->format(), "pytorch bin sharded");
+  EXPECT_EQ(checkpoint->tensors().size(), 7u);
+  const auto expected = Checkpoint::open(files / "fp8-expected");
+  ASSERT_TRUE(expected.has_value());
+  for (const TensorInfo& tensor : expected->tensors()) {
+    const TensorInfo* twin = checkpoint->find(tensor.name);
+    ASSERT_NE(twin, nullptr);
+    EXPECT_EQ(checkpoint->file_name(twin->file), "two.bin");
+    EXPECT_EQ(read_all(*checkpoint, *twin), read_all(*expected, tensor));
+  }
+}
+
+TEST(Checkpoint, OpensAsManyTensorsAsV3Has) {
+  constexpr int kShards = 163;
+  constexpr int kTensorsPerShard = 565;  // 92,095 in all; V3 has 91,991
+  TemporaryFolder folder;
+  std::string map;
+  for (int shard = 0; shard < kShards; ++shard) {
+    const std::string file = "shard" + std::to_string(shard) + ".safetensors";
+    std::vector<testing::TestTensor> tensors;
+    for (int i = 0; i < kTensorsPerShard; ++i) {
+      const std::string name =
+          "model.layers." + std::to_string(shard) + ".mlp.experts." + std::to_string(i);
+      tensors.push_back(byte_tensor(name, 1));
+      map += (map.empty() ? "\"" : ",\"") + name + "\":\"" + file + "\"";
+    }
+    folder.write(file, safetensors_file(tensors));
+  }
+  folder.write("model.safetensors.index.json",
+               "{\"metadata\":{\"total_size\":92095},\"weight_map\":{" + map + "}}");
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message();
+  EXPECT_EQ(checkpoint->tensors().size(), size_t{kShards} * kTensorsPerShard);
+  EXPECT_EQ(checkpoint->total_bytes(), 92095u);
+}
+
 TEST(Discovery, PrefersSafetensorsAndSaysWhatAFolderHas) {
   TemporaryFolder folder;
   folder.write("pytorch_model.bin", "not a zip");

@@ -101,6 +101,26 @@ TEST_F(Loader, DeliversTheSameFromAMapping) {
             load_all(*Checkpoint::open(folder_.path()), 1).stats.content_hash);
 }
 
+TEST(LoaderAlignment, RowsAreAlignedEvenIfTheFileIsNot) {
+  TemporaryFolder folder;
+  const testing::TestTensor words{"words", DType::kF32, {3}, "abcdefghijkl"};
+  folder.write("model.safetensors",
+               safetensors_file({byte_tensor("odd", 1), words, byte_tensor("end", 7)}));
+  for (const bool mmap : {false, true}) {
+    const auto checkpoint = Checkpoint::open(folder.path(), {.mmap = mmap});
+    ASSERT_TRUE(checkpoint.has_value());
+    std::string got;
+    std::vector<LoadJob> jobs{
+        {checkpoint->find("words"), 1, 12, [&](int64_t, int64_t, const std::byte* bytes, int) {
+           EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes) % sizeof(float), 0u);
+           got.assign(reinterpret_cast<const char*>(bytes), 12);
+         }}};
+    ThreadPool pool(1);
+    ASSERT_TRUE(load_tensors(*checkpoint, std::move(jobs), pool).has_value());
+    EXPECT_EQ(got, words.bytes);
+  }
+}
+
 TEST_F(Loader, HashSeesOneChangedByteAndSwappedTensors) {
   const uint64_t before = load_all(*Checkpoint::open(folder_.path()), 2).stats.content_hash;
   tensors_[1].bytes[1'000'000] ^= 1;
