@@ -83,8 +83,7 @@ Interpreter::Flow Interpreter::run(const Statement& s, Scope& scope, TextBuilder
       assign(*s.target, evaluate(*s.value, scope), scope);
       break;
     case StatementKind::kSetBlock:
-      run_set_block(s, scope);
-      break;
+      return run_set_block(s, scope);
     case StatementKind::kFor:
       return run_for(s, scope, out);
     case StatementKind::kIf:
@@ -160,17 +159,17 @@ Interpreter::Flow Interpreter::loop(const Statement& s, Scope& scope, TextBuilde
   state->recursive = s.recursive ? &s : nullptr;
   state->scope = &scope;
   const Value loop_value = s.uses_loop ? Value(Type::kLoop, state) : Value();
-  bool empty = true;
+  bool completed = false;  // an iteration ran to its end: only then is there no else
   {
     const Entered body = enter(s.scope, &scope);
     Value item;
     while (state->next(runtime_, item)) {
-      if (!empty) start(s.scope, *body.scope);
-      empty = false;
+      if (state->index0 > 0) start(s.scope, *body.scope);
       assign(*s.target, item, *body.scope);
       if (s.uses_loop) body.scope->at(s.loop_slot) = loop_value;
       const Flow flow = run_body(s.body, *body.scope, out);
       if (flow == Flow::kBreak) break;
+      if (flow == Flow::kNormal) completed = true;
     }
     // Python's names are gone after the loop, for closures too.
     for (Value& value : body.scope->values()) value = Value();
@@ -178,15 +177,16 @@ Interpreter::Flow Interpreter::loop(const Statement& s, Scope& scope, TextBuilde
     state->items = iterate(runtime_, runtime_.undefined(""));
     state->iterable = Value::integer(0);
   }
-  if (!empty || s.orelse.empty()) return Flow::kNormal;
+  if (completed || s.orelse.empty()) return Flow::kNormal;
   const Entered otherwise = enter(s.else_scope, &scope);
   return run_body(s.orelse, *otherwise.scope, out);
 }
 
-void Interpreter::run_set_block(const Statement& s, Scope& scope) {
+Interpreter::Flow Interpreter::run_set_block(const Statement& s, Scope& scope) {
   const Entered inner = enter(s.scope, &scope);
   TextBuilder text(runtime_);
-  run_body(s.body, *inner.scope, text);
+  const Flow flow = run_body(s.body, *inner.scope, text);
+  if (flow != Flow::kNormal) return flow;  // nothing is set
   Value value = text.value();
   if (s.value != nullptr) {
     const Value* outer = std::exchange(filter_text_, &value);
@@ -195,6 +195,7 @@ void Interpreter::run_set_block(const Statement& s, Scope& scope) {
   }
   check_namespaces(*s.target, scope);
   assign(*s.target, value, scope);
+  return Flow::kNormal;
 }
 
 Interpreter::Flow Interpreter::run_captured(const Statement& s, Scope& scope, TextBuilder& out) {

@@ -62,7 +62,7 @@ class Interpreter {
   Flow loop(const Statement& s, Scope& scope, TextBuilder& out, const Value& iterable,
             int64_t depth0);
   Value filtered(const Statement& s, Scope& scope, const Value& iterable);
-  void run_set_block(const Statement& s, Scope& scope);
+  Flow run_set_block(const Statement& s, Scope& scope);
   Flow run_captured(const Statement& s, Scope& scope, TextBuilder& out);
   Flow run_with(const Statement& s, Scope& scope, TextBuilder& out);
   void run_call_block(const Statement& s, Scope& scope, TextBuilder& out);

@@ -184,6 +184,8 @@ Value reversed(Runtime& runtime, const Value& value) {
       const auto& view = value.as<DictViewObject>();
       return Value(Type::kIterator, iterate_dict(runtime, view.dict, view.kind, true));
     }
+    case Type::kUndefined:
+      return Value(Type::kIterator, iterate(runtime, value));
     default:
       return Value();
   }

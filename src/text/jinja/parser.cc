@@ -146,7 +146,10 @@ StatementPtr Parser::parse_for() {
   statement->body = parse_statements({"endfor", "else"}, "for");
   --loops_;
   if (next().text == "else") {
+    // A recursive loop is a function of its own: its else cannot leave a loop around it.
+    const int loops = statement->recursive ? std::exchange(loops_, 0) : loops_;
     statement->orelse = parse_statements({"endfor"}, "for");
+    loops_ = loops;
     next();
   }
   return statement;

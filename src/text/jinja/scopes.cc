@@ -32,6 +32,13 @@ struct Symbols {
     return {};
   }
 
+  // The same, leaving this scope out.
+  Slot find_outside(std::string_view name) const {
+    Slot slot = parent != nullptr ? parent->find(name) : Slot{};
+    if (slot.hops >= 0) ++slot.hops;
+    return slot;
+  }
+
   int define(const std::string& name, SlotStart start) {
     start.name = name;
     const auto [at, fresh] = slots.emplace(name, static_cast<int>(starts.size()));
@@ -55,7 +62,7 @@ struct Symbols {
   void store(const std::string& name) {
     stores.insert(name);
     if (slots.contains(name)) return;
-    const Slot outer = parent != nullptr ? parent->find(name) : Slot{};
+    const Slot outer = find_outside(name);
     if (outer.hops >= 0) {
       define(name, {SlotStart::Kind::kAlias, {}, outer});
     } else {
@@ -78,7 +85,7 @@ struct Symbols {
       stores.insert(branch.stores.begin(), branch.stores.end());
     }
     for (const std::string& name : fresh) {
-      const Slot outer = parent != nullptr ? parent->find(name) : Slot{};
+      const Slot outer = find_outside(name);
       if (outer.hops >= 0) {
         define(name, {SlotStart::Kind::kAlias, {}, outer});
       } else {
@@ -186,6 +193,7 @@ class Collector {
 class Resolver {
  public:
   void run(Ast& ast) {
+    reads_self_ = !reads_special(ast.body, {"self"}).empty();
     Symbols root;
     root.layout = &ast.scope;
     Collector(root).body(ast.body);
@@ -223,6 +231,10 @@ class Resolver {
     if (node == nullptr) return;
     soft = soft || node->kind == ExpressionKind::kConditional;
     if (node->kind == ExpressionKind::kName || node->kind == ExpressionKind::kNamespaceRef) {
+      if (reads_self_ && node->text == "self") {
+        throw Failure(FailureKind::kUnsupported, "the variable `self` is not supported",
+                      node->line);
+      }
       node->slot = lookup(node->text, symbols);
     }
     if (node->function == nullptr && !soft) {
@@ -371,6 +383,8 @@ class Resolver {
     body(s.body, scope, false);
     finish(scope);
   }
+
+  bool reads_self_ = false;  // the template asks for Jinja's reference to itself
 };
 
 }  // namespace

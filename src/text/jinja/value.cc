@@ -1,6 +1,7 @@
 // Values of the template language: truth, equality, hashing, names of types.
 #include "text/jinja/value.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -196,6 +197,21 @@ bool equal_ranges(const RangeObject& a, const RangeObject& b) {
   return size == 0 || (a.start == b.start && (size == 1 || a.step == b.step));
 }
 
+// Keys and items compare as sets, values by identity.
+bool equal_views(const DictViewObject& a, const DictViewObject& b) {
+  if (a.kind != b.kind || a.kind == DictViewObject::Kind::kValues) return false;
+  if (a.kind == DictViewObject::Kind::kItems) return equal_dicts(a.dict.dict(), b.dict.dict());
+  const auto &x = a.dict.dict().entries, &y = b.dict.dict().entries;
+  return x.size() == y.size() && std::all_of(x.begin(), x.end(), [&](const auto& entry) {
+           return b.dict.dict().find(entry.first) != nullptr;
+         });
+}
+
+// Methods are equal when they are the same method of the same object.
+bool equal_functions(const FunctionObject& a, const FunctionObject& b) {
+  return a.function == b.function && a.self.object() == b.self.object();
+}
+
 }  // namespace
 
 bool equal(const Value& a, const Value& b) {
@@ -221,6 +237,11 @@ bool equal(const Value& a, const Value& b) {
       return a.object() == b.object() || equal_dicts(a.dict(), b.dict());
     case Type::kRange:
       return equal_ranges(a.as<RangeObject>(), b.as<RangeObject>());
+    case Type::kDictView:
+      return a.object() == b.object() ||
+             equal_views(a.as<DictViewObject>(), b.as<DictViewObject>());
+    case Type::kFunction:
+      return equal_functions(a.as<FunctionObject>(), b.as<FunctionObject>());
     default:
       return a.object() == b.object();
   }
@@ -254,6 +275,8 @@ size_t hash_value(const Value& value) {
     case Type::kUndefined:
     case Type::kNone:
       return static_cast<size_t>(value.type());
+    case Type::kFunction:
+      return static_cast<size_t>(value.type());  // equal ones may be different objects
     default:
       return std::hash<const void*>()(value.object().get());
   }
