@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-
 #include "core/json_shape.h"
 
 namespace fathom {
@@ -84,18 +82,9 @@ Status PromptEncoder::check_ids(const std::vector<int32_t>& ids) const {
 
 Result<std::vector<int32_t>> PromptEncoder::encode_text(const TextPrompt& prompt) const {
   if (tokenizer_ == nullptr) return error(no_tokenizer());
-  EncodeOptions options;
-  options.add_special_tokens = prompt.add_special_tokens;
-  options.parse_special = prompt.parse_special;
-  FATHOM_ASSIGN(std::vector<int32_t> ids, tokenizer_->encode(prompt.text, options));
-  // A text that brings its own BOS keeps just that one.
-  const std::optional<int32_t> bos = tokenizer_->bos_id();
-  if (prompt.add_special_tokens && tokenizer_->adds_bos() && bos && ids.size() >= 2 &&
-      ids[0] == *bos && ids[1] == *bos &&
-      std::string_view(prompt.text).starts_with(tokenizer_->token_bytes(*bos))) {
-    ids.erase(ids.begin());
-  }
-  return ids;
+  if (prompt.add_special_tokens)
+    return tokenizer_->encode_prompt(prompt.text, prompt.parse_special);
+  return tokenizer_->encode(prompt.text, {false, prompt.parse_special});
 }
 
 Result<std::vector<int32_t>> PromptEncoder::encode_chat(const ChatPrompt& prompt) const {

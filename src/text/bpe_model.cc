@@ -13,6 +13,7 @@ namespace fathom {
 namespace {
 
 constexpr int32_t kNone = -1;
+constexpr size_t kShortWord = 256;  // symbols
 constexpr size_t kMaxAffixBytes = 64;
 
 uint64_t pair_key(int32_t left, int32_t right) {
@@ -197,7 +198,11 @@ Status BpeModel::encode(std::string_view word, Scratch& scratch, std::vector<int
   } else {
     FATHOM_RETURN_IF_ERROR(split_characters(word, scratch));
   }
-  merge_all(scratch);
+  if (scratch.symbols.size() <= kShortWord) {
+    merge_all(scratch.symbols, scratch.short_queue);
+  } else {
+    merge_all(scratch.symbols, scratch.long_queue);
+  }
   const size_t first = ids.size();
   for (const Scratch::Symbol& symbol : scratch.symbols) {
     if (symbol.length > 0) ids.push_back(symbol.id);
@@ -269,40 +274,26 @@ bool BpeModel::byte_tokens(std::string_view bytes, Scratch& scratch) const {
   return true;
 }
 
-void BpeModel::queue_pair(Scratch& scratch, int32_t left, int32_t right) const {
-  const auto& symbols = scratch.symbols;
-  const Merge* merge =
-      find_merge(symbols[static_cast<size_t>(left)].id, symbols[static_cast<size_t>(right)].id);
-  if (merge == nullptr) return;
-  scratch.queue.push_back(static_cast<uint64_t>(merge->rank) << 32 | static_cast<uint32_t>(left));
-}
-
 // Merges the pair of lowest rank first, the leftmost of equals, until none is left. An entry of the
 // queue is stale once its pair no longer makes the token it was queued for.
-void BpeModel::merge_all(Scratch& scratch) const {
-  auto& symbols = scratch.symbols;
-  auto& queue = scratch.queue;
+template <typename Queue>
+void BpeModel::merge_all(std::vector<Scratch::Symbol>& symbols, Queue& queue) const {
+  const auto push = [&](int32_t left, int32_t right) {
+    const Merge* merge =
+        find_merge(symbols[static_cast<size_t>(left)].id, symbols[static_cast<size_t>(right)].id);
+    if (merge != nullptr) queue.push({merge->rank, static_cast<uint32_t>(left)});
+  };
   queue.clear();
   for (size_t i = 0; i + 1 < symbols.size(); ++i) {
-    queue_pair(scratch, static_cast<int32_t>(i), static_cast<int32_t>(i + 1));
+    push(static_cast<int32_t>(i), static_cast<int32_t>(i + 1));
   }
-  const auto later = std::greater<uint64_t>();
-  std::make_heap(queue.begin(), queue.end(), later);
-  const auto push = [&](int32_t left, int32_t right) {
-    const size_t before = queue.size();
-    queue_pair(scratch, left, right);
-    if (queue.size() > before) std::push_heap(queue.begin(), queue.end(), later);
-  };
-  while (!queue.empty()) {
-    std::pop_heap(queue.begin(), queue.end(), later);
-    const uint64_t top = queue.back();
-    queue.pop_back();
-    const auto at = static_cast<int32_t>(top & UINT32_MAX);
-    Scratch::Symbol& left = symbols[static_cast<size_t>(at)];
+  for (QueuedMerge top{}; queue.pop(top);) {
+    const auto at = static_cast<int32_t>(top.position);
+    Scratch::Symbol& left = symbols[top.position];
     if (left.length == 0 || left.next == kNone) continue;
     Scratch::Symbol& right = symbols[static_cast<size_t>(left.next)];
     const Merge* merge = find_merge(left.id, right.id);
-    if (merge == nullptr || merge->id != merged_by_rank_[top >> 32]) continue;
+    if (merge == nullptr || merge->id != merged_by_rank_[top.rank]) continue;
     left.id = merge->id;
     left.length += right.length;
     left.next = right.next;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "text/merge_queue.h"
 #include "text/tokenizer_json.h"
 
 namespace fathom {
@@ -53,7 +54,8 @@ class BpeModel {
       uint32_t length;  // 0: merged into an earlier one
     };
     std::vector<Symbol> symbols;
-    std::vector<uint64_t> queue;  // rank << 32 | position
+    HeapMergeQueue short_queue;
+    RankedMergeQueue long_queue;
     std::string letters;
   };
 
@@ -87,8 +89,8 @@ class BpeModel {
   Status split_characters(std::string_view word, Scratch& scratch) const;
   Status unknown(size_t length, Scratch& scratch, std::pair<int32_t, uint32_t>& pending) const;
   bool byte_tokens(std::string_view bytes, Scratch& scratch) const;
-  void merge_all(Scratch& scratch) const;
-  void queue_pair(Scratch& scratch, int32_t left, int32_t right) const;
+  template <typename Queue>
+  void merge_all(std::vector<Scratch::Symbol>& symbols, Queue& queue) const;
 
   Vocabulary vocabulary_;
   std::vector<Merge> merges_;            // open addressing

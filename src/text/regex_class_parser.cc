@@ -62,7 +62,8 @@ class ClassParser {
  public:
   ClassParser(RegexInput& in, bool ignore_case) : in_(in), ignore_case_(ignore_case) {}
 
-  Result<CodeSet> parse(int depth) {
+  // `outermost`: case is ignored only once all is put together.
+  Result<CodeSet> parse(int depth, bool outermost) {
     if (depth > kMaxDepth) return in_.fail("is nested too deeply");
     const bool negative = in_.take('^');
     std::optional<CodeSet> left;  // of &&
@@ -81,7 +82,7 @@ class ClassParser {
     }
     CodeSet set(std::move(ranges));
     if (left) set = *left & set;
-    if (ignore_case_) set = set.case_closure();
+    if (ignore_case_ && outermost) set = set.case_closure();
     return negative ? ~set : set;
   }
 
@@ -89,7 +90,7 @@ class ClassParser {
   Result<Item> next_item(int depth) {
     if (in_.take(std::string_view("[:"))) return posix();
     if (in_.take('[')) {
-      FATHOM_ASSIGN(CodeSet set, parse(depth + 1));
+      FATHOM_ASSIGN(CodeSet set, parse(depth + 1, false));
       return Item{std::move(set), std::nullopt};
     }
     if (!in_.take('\\')) {
@@ -232,7 +233,7 @@ Result<CodeSet> parse_regex_escape(RegexInput& in) {
 }
 
 Result<CodeSet> parse_regex_class(RegexInput& in, bool ignore_case, int depth) {
-  return ClassParser(in, ignore_case).parse(depth);
+  return ClassParser(in, ignore_case).parse(depth, true);
 }
 
 }  // namespace fathom

@@ -148,8 +148,10 @@ class Parser {
     return one_of(std::move(set));
   }
 
+  // Oniguruma ignores the case of characters, not that of properties.
   Result<RegexNodePtr> one_of(CodeSet set) {
-    return regex_set(flags_.ignore_case ? set.case_closure() : std::move(set));
+    const bool single = set.ranges().size() == 1 && set.ranges()[0].first == set.ranges()[0].second;
+    return regex_set(flags_.ignore_case && single ? set.case_closure() : std::move(set));
   }
 
   static RegexNodePtr place(RegexPlace where) {

@@ -68,6 +68,19 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, EncodeOpti
   return ids;
 }
 
+Result<std::vector<int32_t>> Tokenizer::encode_prompt(std::string_view text,
+                                                      bool parse_special) const {
+  FATHOM_ASSIGN(std::vector<int32_t> ids, encode(text, {false, parse_special}));
+  if (wants_bos() && (ids.empty() || ids.front() != *impl_->bos))
+    ids.insert(ids.begin(), *impl_->bos);
+  // What the post-processor puts in front, BOS apart, and behind.
+  const auto& before = impl_->before;
+  const auto front = adds_bos() ? before.begin() + 1 : before.begin();
+  ids.insert(ids.begin() + (wants_bos() ? 1 : 0), front, before.end());
+  ids.insert(ids.end(), impl_->after.begin(), impl_->after.end());
+  return ids;
+}
+
 // The text between added tokens goes through normalizer, tokens again, pre-tokenizer and model.
 Status Tokenizer::Impl::encode(std::string_view text, bool parse_special,
                                std::vector<int32_t>& ids) const {
@@ -168,6 +181,10 @@ std::optional<int32_t> Tokenizer::pad_id() const {
 
 bool Tokenizer::adds_bos() const {
   return impl_->bos && !impl_->before.empty() && impl_->before.front() == *impl_->bos;
+}
+
+bool Tokenizer::wants_bos() const {
+  return adds_bos() || impl_->add_bos_token;
 }
 
 bool Tokenizer::adds_eos() const {

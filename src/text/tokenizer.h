@@ -39,7 +39,13 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
+  // With add_special_tokens, exactly what the `tokenizers` library adds: the post_processor of
+  // tokenizer.json decides; without one add_bos_token / add_eos_token of tokenizer_config.json do.
   Result<std::vector<int32_t>> encode(std::string_view text, EncodeOptions options = {}) const;
+  // A prompt for plain completion: as encode() with add_special_tokens, but with exactly one BOS in
+  // front if the model wants one (wants_bos), also where the text brings its own.
+  Result<std::vector<int32_t>> encode_prompt(std::string_view text,
+                                             bool parse_special = true) const;
   // Valid UTF-8; bytes that are no character become U+FFFD, one for each maximal invalid part.
   // Unknown ids give nothing.
   std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const;
@@ -65,11 +71,13 @@ class Tokenizer {
   std::optional<int32_t> bos_id() const;
   std::optional<int32_t> eos_id() const;
   std::optional<int32_t> pad_id() const;
-  // Whether encode() with add_special_tokens puts BOS first / EOS last. The post_processor of
-  // tokenizer.json decides if it adds anything; else add_bos_token / add_eos_token of
-  // tokenizer_config.json do, as in Hugging Face transformers.
+  // Whether encode() with add_special_tokens puts BOS first / EOS last.
   bool adds_bos() const;
   bool adds_eos() const;
+  // Whether the model was trained with BOS in front of every text: adds_bos(), or add_bos_token of
+  // tokenizer_config.json. The released V3 files have only the flag. transformers 4 obeys it for
+  // LlamaTokenizerFast by replacing the post_processor; transformers 5 and `tokenizers` do not.
+  bool wants_bos() const;
 
  private:
   struct Impl;

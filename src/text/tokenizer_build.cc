@@ -36,7 +36,8 @@ Result<std::unique_ptr<Tokenizer::Impl>> Tokenizer::Impl::build(std::string_view
   FATHOM_TRY(impl->build_matchers());
   FATHOM_TRY(impl->build_bytes());
   const nlohmann::json post_processor = component(file, "post_processor");
-  if (!post_processor.is_null()) {
+  impl->has_post_processor = !post_processor.is_null();
+  if (impl->has_post_processor) {
     FATHOM_TRY(impl->read_post_processor(post_processor, "post_processor", 0));
   }
   if (!config.empty()) FATHOM_TRY(impl->read_config(config));
@@ -192,12 +193,13 @@ Status Tokenizer::Impl::read_config(std::string_view text) {
   bos = read_id("bos_token");
   eos = read_id("eos_token");
   pad = read_id("pad_token");
-  if (!before.empty() || !after.empty()) return {};
   const auto flag = [&](const char* key) {
     const auto found = config.find(key);
     return found != config.end() && found->is_boolean() && found->get<bool>();
   };
-  if (bos && flag("add_bos_token")) before.push_back(*bos);
+  add_bos_token = bos && flag("add_bos_token");
+  if (has_post_processor) return {};
+  if (add_bos_token) before.push_back(*bos);
   if (eos && flag("add_eos_token")) after.push_back(*eos);
   return {};
 }

@@ -52,6 +52,8 @@ struct Tokenizer::Impl {
   std::vector<int32_t> before;      // added in front of a text on demand
   std::vector<int32_t> after;
   std::optional<int32_t> bos, eos, pad;
+  bool add_bos_token = false;  // of tokenizer_config.json
+  bool has_post_processor = false;
 
  private:
   Status add_tokens(const TokenizerJson& file);

@@ -144,14 +144,19 @@ TEST(Tokenizer, KnowsItsTokens) {
 }
 
 // The released files leave BOS to tokenizer_config.json: their post-processor adds nothing.
-TEST(Tokenizer, AddsBosOnDemand) {
+TEST(Tokenizer, PromptsGetOneBos) {
   for (const char* name : {"deepseek-v3", "deepseek-llm", "deepseek-coder"}) {
     const Tokenizer& tokenizer = shared_tokenizer(name);
-    EXPECT_TRUE(tokenizer.adds_bos());
+    EXPECT_FALSE(tokenizer.adds_bos());
     EXPECT_FALSE(tokenizer.adds_eos());
-    Ids with_bos = encode(tokenizer, "hello");
+    EXPECT_TRUE(tokenizer.wants_bos());
+    const Ids ids = encode(tokenizer, "hello");
+    EXPECT_EQ(encode(tokenizer, "hello", {true, true}), ids);
+    Ids with_bos = ids;
     with_bos.insert(with_bos.begin(), *tokenizer.bos_id());
-    EXPECT_EQ(encode(tokenizer, "hello", {true, true}), with_bos);
+    EXPECT_EQ(*tokenizer.encode_prompt("hello"), with_bos);
+    EXPECT_EQ(*tokenizer.encode_prompt("<｜begin▁of▁sentence｜>hello"), with_bos);
+    EXPECT_EQ(*tokenizer.encode_prompt(""), Ids{*tokenizer.bos_id()});
   }
 }
 
