@@ -22,8 +22,9 @@ class LineEditor {
   // shown on a terminal.
   std::optional<std::string> next();
 
+  struct Impl;  // public for libedit's callbacks
+
  private:
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
