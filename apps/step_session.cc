@@ -49,7 +49,8 @@ Result<StepSession> StepSession::create(Model& model, int page_size,
   return session;
 }
 
-Status StepSession::step(std::span<const SessionRows> rows, std::vector<float>* logits) {
+Status StepSession::step(std::span<const SessionRows> rows, std::vector<float>* logits,
+                         StepTrace* trace) {
   plan_.clear();
   plan_.page_tables.resize(memory_.size());
   for (PageTable& table : plan_.page_tables) table.begin.push_back(0);
@@ -76,6 +77,7 @@ Status StepSession::step(std::span<const SessionRows> rows, std::vector<float>* 
     ++sequence_index;
   }
   StepOutput output;
+  output.trace = trace;
   if (logits != nullptr) {
     logits->resize(plan_.logit_rows.size() * static_cast<size_t>(model_->config().vocab_size));
     output.logits = logits->data();

@@ -26,7 +26,8 @@ class StepSession {
   static Result<StepSession> create(Model& model, int page_size, std::vector<int64_t> capacities);
 
   // One step. `logits` (may be null) becomes [wanted rows, vocab_size], in the order of `rows`.
-  Status step(std::span<const SessionRows> rows, std::vector<float>* logits);
+  Status step(std::span<const SessionRows> rows, std::vector<float>* logits,
+              StepTrace* trace = nullptr);
   // One step of one sequence; logits of the last token only.
   Status step(int sequence, std::span<const int32_t> tokens, std::vector<float>* logits);
 
