@@ -12,13 +12,13 @@ namespace {
 
 constexpr int kNameWidth = 34;
 
-const char* outcome_name(CheckOutcome outcome) {
+const char* outcome_name(Verdict outcome) {
   switch (outcome) {
-    case CheckOutcome::kPassed:
+    case Verdict::kPassed:
       return "ok";
-    case CheckOutcome::kFailed:
+    case Verdict::kFailed:
       return "FAILED";
-    case CheckOutcome::kSkipped:
+    case Verdict::kSkipped:
       return "skipped";
   }
   return "";
@@ -32,7 +32,7 @@ bool Checklist::run(const std::string& name, const std::function<Result<CheckRes
   Result<CheckResult> result = check();
   if (!result) result = CheckResult::failed(result.error().message());
   if (stderr_is_terminal()) fmt::print(stderr, "\r\x1b[K");
-  const bool good = result->outcome != CheckOutcome::kFailed;
+  const bool good = result->outcome != Verdict::kFailed;
   record(name, std::move(*result), now_seconds() - start);
   return good;
 }
@@ -42,9 +42,9 @@ void Checklist::skip(const std::string& name, const std::string& why) {
 }
 
 void Checklist::record(const std::string& name, CheckResult result, double seconds) {
-  passed_ += result.outcome == CheckOutcome::kPassed;
-  failed_ += result.outcome == CheckOutcome::kFailed;
-  skipped_ += result.outcome == CheckOutcome::kSkipped;
+  passed_ += result.outcome == Verdict::kPassed;
+  failed_ += result.outcome == Verdict::kFailed;
+  skipped_ += result.outcome == Verdict::kSkipped;
   if (!json_) {
     if (rows_.empty()) {
       print(fmt::format("{:<{}}  {:<7}  {:>7}  detail\n", "check", kNameWidth, "result", "seconds"));

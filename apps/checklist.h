@@ -12,19 +12,19 @@
 
 namespace fathom::apps {
 
-enum class CheckOutcome { kPassed, kFailed, kSkipped };
+enum class Verdict { kPassed, kFailed, kSkipped };
 
 struct CheckResult {
-  CheckOutcome outcome = CheckOutcome::kPassed;
+  Verdict outcome = Verdict::kPassed;
   std::string detail;
 
   static CheckResult passed(std::string detail) {
-    return {CheckOutcome::kPassed, std::move(detail)};
+    return {Verdict::kPassed, std::move(detail)};
   }
   static CheckResult failed(std::string detail) {
-    return {CheckOutcome::kFailed, std::move(detail)};
+    return {Verdict::kFailed, std::move(detail)};
   }
-  static CheckResult skipped(std::string why) { return {CheckOutcome::kSkipped, std::move(why)}; }
+  static CheckResult skipped(std::string why) { return {Verdict::kSkipped, std::move(why)}; }
 };
 
 // Runs checks and reports: a table row each on stdout (unless `json`), what is running on stderr if

@@ -64,6 +64,16 @@ constexpr int32_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 
 }  // namespace
 
+void add_config_override(CLI::App& command, std::vector<std::string>& overrides) {
+  command
+      .add_option("--config-override", overrides,
+                  "Change one key of config.json (value in JSON), e.g. n_routed_experts=8")
+      ->check(CLI::Validator(check_override, "KEY=VALUE"))
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Model options");
+}
+
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("MODEL", flags.model,
@@ -90,13 +100,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->check(CLI::IsMember({"auto", "dummy"}))
       ->capture_default_str()
       ->group(group);
-  command
-      .add_option("--config-override", flags.config_overrides,
-                  "Change one key of config.json (value in JSON), e.g. n_routed_experts=8")
-      ->check(CLI::Validator(check_override, "KEY=VALUE"))
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group(group);
+  add_config_override(command, flags.config_overrides);
   command
       .add_flag("--mmap", flags.mmap,
                 "Map the weight files instead of reading them into memory (slower to run)")

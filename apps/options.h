@@ -23,6 +23,8 @@ struct ModelFlags {
   std::vector<std::string> config_overrides;  // "key=value"
   bool mmap = false;
 };
+// --config-override key=value, repeatable.
+void add_config_override(CLI::App& command, std::vector<std::string>& overrides);
 // MODEL and --threads, --isa, --kv-dtype, --load-format, --config-override, --mmap.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 ModelOptions model_options(const ModelFlags& flags);

@@ -164,7 +164,7 @@ void add_verify(CLI::App& app, Action& action) {
     action = [options] {
       install_interrupt_handler();
       if (options->reference.empty()) return run_checklist(options->checklist);
-      return verify_reference(options->checklist.engine.model, options->reference,
+      return verify_reference(options->checklist.engine, options->reference,
                               options->checklist.json);
     };
   });

@@ -136,7 +136,7 @@ Result<CheckResult> BitChecks::other_page_sizes() {
     std::vector<float> logits;
     FATHOM_TRY(run_alone({page_size, {}}, int64_t(tokens_.size()), &logits));
     CheckResult result = compare(logits, fmt::format("pages of {} tokens", page_size));
-    if (result.outcome == CheckOutcome::kFailed) return result;
+    if (result.outcome == Verdict::kFailed) return result;
   }
   return CheckResult::passed("pages of 8, 64 and 128 tokens give the bits of 16");
 }
