@@ -13,6 +13,8 @@
 #include "apps/jsonl.h"
 #include "apps/line_editor.h"
 #include "apps/options.h"
+#include "text/chat_template.h"
+#include "text/output_parser.h"
 
 namespace fathom::apps {
 namespace {
@@ -35,13 +37,13 @@ struct ChatOptions {
 };
 
 // The conversation and what the user does with it. Owned by the main thread.
-class Conversation {
+class ChatSession {
  public:
-  Conversation(Engine& engine, const ChatOptions& options, InterruptGuard& interrupt)
+  ChatSession(Engine& engine, const ChatOptions& options, InterruptGuard& interrupt)
       : engine_(engine),
         interrupt_(interrupt),
         sampling_(sampling_params(options.sampling, engine.default_sampling())),
-        template_kwargs_(template_kwargs_json(options.template_kwargs)),
+        template_kwargs_(template_kwargs_object(options.template_kwargs)),
         system_(options.system),
         quiet_(options.quiet) {
     reset();
@@ -60,31 +62,44 @@ class Conversation {
   Status save(const std::string& path) const;
 
  private:
+  bool begins_inside_reasoning() const;
+
   Engine& engine_;
   InterruptGuard& interrupt_;
   SamplingParams sampling_;
-  std::string template_kwargs_;
+  Json template_kwargs_;
   std::optional<std::string> system_;
   bool quiet_;
   Json messages_;
 };
 
-bool Conversation::say(const std::string& text) {
+// Whether the prompt ends inside <think>: some templates open the reasoning themselves.
+bool ChatSession::begins_inside_reasoning() const {
+  Conversation conversation;
+  conversation.messages = messages_;
+  conversation.kwargs = {{"add_generation_prompt", true}};
+  conversation.kwargs.update(template_kwargs_);
+  const Result<std::string> prompt = engine_.chat_template()->render(conversation);
+  return prompt && opens_reasoning(*prompt);
+}
+
+bool ChatSession::say(const std::string& text) {
   messages_.push_back({{"role", "user"}, {"content", text}});
   Request request;
   request.sampling = sampling_;
-  request.prompt = ChatPrompt{json_line(messages_), "", template_kwargs_};
+  request.prompt = ChatPrompt{json_line(messages_), "", json_line(template_kwargs_)};
   interrupt_.clear();
-  ChatPrinter printer(engine_, messages_, template_kwargs_);
-  const auto done =
-      generate(engine_, std::move(request), interrupt_,
-               [&](const StreamEvent& event) { printer.push(event.text, event.finished); });
+  ChatPrinter printer(detect_output_format(engine_.chat_template()->source(false)),
+                      begins_inside_reasoning());
+  const auto done = generate(engine_, std::move(request), interrupt_,
+                             [&](const StreamEvent& event) { printer.push(event.text); });
   if (!done) {
     messages_.erase(messages_.size() - 1);
     note("error: " + done.error().message());
     note("the message was taken back; /reset starts a new conversation.");
     return false;
   }
+  printer.finish();
   print("\n");
   flush_output();
   if (done->end.finish_reason == FinishReason::kCancelled) note("(answer stopped)");
@@ -92,8 +107,7 @@ bool Conversation::say(const std::string& text) {
     note("(the answer was cut at --max-tokens or at the end of the context; /reset makes room)");
   }
   if (!quiet_) note(stats_line(*done));
-  if (printer.message().at("content").get_ref<const std::string&>().empty() &&
-      done->end.finish_reason == FinishReason::kCancelled) {
+  if (printer.empty() && done->end.finish_reason == FinishReason::kCancelled) {
     messages_.erase(messages_.size() - 1);
   } else {
     messages_.push_back(printer.message());
@@ -101,7 +115,7 @@ bool Conversation::say(const std::string& text) {
   return true;
 }
 
-Status Conversation::save(const std::string& path) const {
+Status ChatSession::save(const std::string& path) const {
   std::ofstream file(path, std::ios::binary);
   file << messages_.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   file.flush();
@@ -118,7 +132,7 @@ std::pair<std::string, std::string> split_command(const std::string& line) {
 }
 
 // False to leave.
-bool run_command(Conversation& conversation, const std::string& line, bool* failed) {
+bool run_command(ChatSession& conversation, const std::string& line, bool* failed) {
   const auto [command, argument] = split_command(line);
   if (command == "/quit" || command == "/exit") return false;
   if (command == "/reset") {
@@ -167,7 +181,7 @@ int chat(const ChatOptions& options) {
                  "text with `fathom run --raw`."});
   }
   InterruptGuard interrupt;
-  Conversation conversation(**engine, options, interrupt);
+  ChatSession conversation(**engine, options, interrupt);
   LineEditor editor("> ", interrupt);
   if (stdin_is_terminal() && !options.quiet) note("/help lists commands, Ctrl-D leaves.");
   bool failed = false;
@@ -190,12 +204,7 @@ void add_chat(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("chat", "Talk with a model");
   add_engine_flags(*command, options->engine);
   command->add_option("--system,-s", options->system, "System message of the conversation");
-  command
-      ->add_option("--template-kwarg", options->template_kwargs,
-                   "A variable for the chat template (value in JSON), e.g. thinking=true")
-      ->check(CLI::Validator(check_template_kwarg, "KEY=JSON"))
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_template_kwargs(*command, options->template_kwargs);
   command->add_option("--chat-template", options->chat_template,
                       "Use this Jinja file instead of the model's own template");
   command->add_flag("--quiet,-q", options->quiet, "No stats lines");

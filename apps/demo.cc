@@ -56,8 +56,7 @@ Result<DemoPrompt> demo_prompt(const Json& line) {
   return prompt;
 }
 
-}  // namespace
-
+// For CLI11: "" if the text is key=JSON value, else what is wrong.
 std::string check_template_kwarg(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) return "expected key=JSON value, not " + text;
@@ -65,22 +64,40 @@ std::string check_template_kwarg(const std::string& text) {
   return value ? "" : fmt::format("the value of {} is not JSON", text.substr(0, equals));
 }
 
-std::string template_kwargs_json(const std::vector<std::string>& template_kwargs) {
-  if (template_kwargs.empty()) return "";
+}  // namespace
+
+CLI::Option* add_template_kwargs(CLI::App& command, std::vector<std::string>& template_kwargs) {
+  return command
+      .add_option("--template-kwarg", template_kwargs,
+                  "A variable for the chat template (value in JSON), e.g. thinking=true")
+      ->check(CLI::Validator(check_template_kwarg, "KEY=JSON"))
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+Json template_kwargs_object(const std::vector<std::string>& template_kwargs) {
   Json kwargs = Json::object();
   for (const std::string& text : template_kwargs) {
     const size_t equals = text.find('=');
     kwargs[text.substr(0, equals)] = Json::parse(text.substr(equals + 1));
   }
-  return json_line(kwargs);
+  return kwargs;
+}
+
+std::string template_kwargs_json(const std::vector<std::string>& template_kwargs) {
+  return template_kwargs.empty() ? "" : json_line(template_kwargs_object(template_kwargs));
+}
+
+Json chat_messages(const std::optional<std::string>& system, const std::string& user) {
+  Json messages = Json::array();
+  if (system) messages.push_back({{"role", "system"}, {"content", *system}});
+  messages.push_back({{"role", "user"}, {"content", user}});
+  return messages;
 }
 
 ChatPrompt chat_prompt(const std::optional<std::string>& system, const std::string& user,
                        const std::vector<std::string>& template_kwargs) {
-  Json messages = Json::array();
-  if (system) messages.push_back({{"role", "system"}, {"content", *system}});
-  messages.push_back({{"role", "user"}, {"content", user}});
-  return {json_line(messages), "", template_kwargs_json(template_kwargs)};
+  return {json_line(chat_messages(system, user)), "", template_kwargs_json(template_kwargs)};
 }
 
 Result<std::vector<DemoPrompt>> read_demo(const std::string& path) {

@@ -1,6 +1,8 @@
 // Prompts for run and chat: conversations as the engine takes them, and files of demo prompts.
 #pragma once
 
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,13 +13,17 @@
 
 namespace fathom::apps {
 
-// A conversation of one user message. `template_kwargs`: "key=JSON value", checked before.
+// A conversation of one user message.
+nlohmann::ordered_json chat_messages(const std::optional<std::string>& system,
+                                     const std::string& user);
+// The same for the engine. `template_kwargs`: "key=JSON value", checked before.
 ChatPrompt chat_prompt(const std::optional<std::string>& system, const std::string& user,
                        const std::vector<std::string>& template_kwargs);
+nlohmann::ordered_json template_kwargs_object(const std::vector<std::string>& template_kwargs);
 // "{...}" for ChatPrompt::template_kwargs; "" if there are none.
 std::string template_kwargs_json(const std::vector<std::string>& template_kwargs);
-// For CLI11: "" if the text is key=JSON value, else what is wrong.
-std::string check_template_kwarg(const std::string& text);
+// --template-kwarg key=JSON, repeatable.
+CLI::Option* add_template_kwargs(CLI::App& command, std::vector<std::string>& template_kwargs);
 
 // One line of a demo file.
 struct DemoPrompt {

@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "model/config/config.h"
 #include "model/describe.h"
+#include "model/load.h"
 #include "weights/checkpoint.h"
 #include "weights/report.h"
 #include "weights/resolve.h"

@@ -146,12 +146,7 @@ void add_prompt_options(CLI::App& command, RunOptions& options) {
                    "Complete the text as it stands (with the tokenizer's BOS), without the chat "
                    "template. Default for models that have no template");
   command.add_option("--system,-s", options.system, "System message of the conversation");
-  command
-      .add_option("--template-kwarg", options.template_kwargs,
-                  "A variable for the chat template (value in JSON), e.g. thinking=true")
-      ->check(CLI::Validator(check_template_kwarg, "KEY=JSON"))
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_template_kwargs(command, options.template_kwargs);
   command.add_option("--chat-template", options.chat_template,
                      "Use this Jinja file instead of the model's own template");
   command
