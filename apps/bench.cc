@@ -21,11 +21,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kDecodePrompt = 32;   // tokens that each decoding sequence has before timing
-constexpr int kDecodeSteps = 16;        // per repetition, at most
-constexpr double kRepetition = 3;       // seconds after which a decode repetition ends early
-constexpr double kMeasurement = 60;     // seconds after which no further repetition is begun
-constexpr int64_t kChunk = 512;         // rows of a prefill step, as the engine's default
+constexpr int64_t kDecodePrompt = 32;  // tokens that each decoding sequence has before timing
+constexpr int kDecodeSteps = 16;       // per repetition, at most
+constexpr double kRepetition = 3;      // seconds after which a decode repetition ends early
+constexpr double kMeasurement = 60;    // seconds after which no further repetition is begun
+constexpr int64_t kChunk = 512;        // rows of a prefill step, as the engine's default
 constexpr uint64_t kSeed = 1;
 
 struct BenchOptions {
@@ -183,10 +183,11 @@ Json report_json(const BenchOptions& options, Model& model, const Machine& machi
 void print_report(const Json& json) {
   const Json& machine = json["machine"];
   const Json& load = json["load"];
-  print(fmt::format("machine  {} threads, {}: reads {:.1f} GB/s, multiplies {:.0f} GFLOP/s (fp32)\n",
-                    machine["threads"].get<int>(), machine["isa"].get<std::string>(),
-                    machine["read_bandwidth_bytes_per_s"].get<double>() / 1e9,
-                    machine["fma_peak_flop_per_s"].get<double>() / 1e9));
+  print(
+      fmt::format("machine  {} threads, {}: reads {:.1f} GB/s, multiplies {:.0f} GFLOP/s (fp32)\n",
+                  machine["threads"].get<int>(), machine["isa"].get<std::string>(),
+                  machine["read_bandwidth_bytes_per_s"].get<double>() / 1e9,
+                  machine["fma_peak_flop_per_s"].get<double>() / 1e9));
   print(fmt::format("load     {} of weights in {:.2f} s ({:.2f} GB/s)\n",
                     human_bytes(load["weight_bytes"].get<uint64_t>()),
                     load["seconds"].get<double>(), load["bytes_per_s"].get<double>() / 1e9));
@@ -217,7 +218,8 @@ void print_report(const Json& json) {
   print(table.text());
 }
 
-Status run_measurements(Model& model, const BenchOptions& options, Json& json, double load_seconds) {
+Status run_measurements(Model& model, const BenchOptions& options, Json& json,
+                        double load_seconds) {
   Machine machine;
   measure(model, machine);
   ProgressBar bar("Measuring", ProgressBar::Unit::kCount);
@@ -311,9 +313,7 @@ void add_bench(CLI::App& app, Action& action) {
       "  fathom bench bench/configs/v2-lite --load-format dummy \\\n"
       "      --config-override n_routed_experts=8     (V2-Lite's cost in 6.2 GB)\n"
       "  fathom bench MODEL --batch 1 --prompt 512 --json");
-  command->callback([options, &action] {
-    action = [options] { return bench(*options); };
-  });
+  command->callback([options, &action] { action = [options] { return bench(*options); }; });
 }
 
 }  // namespace fathom::apps

@@ -20,9 +20,13 @@ void ChatPrinter::set_dim(bool dim) {
   dim_ = dim;
 }
 
-void ChatPrinter::push(std::string_view text) { show(parser_.feed(text)); }
+void ChatPrinter::push(std::string_view text) {
+  show(parser_.feed(text));
+}
 
-void ChatPrinter::finish() { show(parser_.finish()); }
+void ChatPrinter::finish() {
+  show(parser_.finish());
+}
 
 void ChatPrinter::show(const std::vector<OutputEvent>& events) {
   for (const OutputEvent& event : events) {
@@ -57,8 +61,7 @@ nlohmann::ordered_json ChatPrinter::message() const {
   if (!reasoning_.empty()) message["reasoning_content"] = reasoning_;
   for (const Call& call : calls_) {
     message["tool_calls"].push_back(
-        {{"type", "function"},
-         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+        {{"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
   }
   return message;
 }

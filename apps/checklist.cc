@@ -47,7 +47,8 @@ void Checklist::record(const std::string& name, CheckResult result, double secon
   skipped_ += result.outcome == Verdict::kSkipped;
   if (!json_) {
     if (rows_.empty()) {
-      print(fmt::format("{:<{}}  {:<7}  {:>7}  detail\n", "check", kNameWidth, "result", "seconds"));
+      print(
+          fmt::format("{:<{}}  {:<7}  {:>7}  detail\n", "check", kNameWidth, "result", "seconds"));
     }
     print(fmt::format("{:<{}}  {:<7}  {:>7.1f}  {}\n", name, kNameWidth,
                       outcome_name(result.outcome), seconds, result.detail));

@@ -18,12 +18,8 @@ struct CheckResult {
   Verdict outcome = Verdict::kPassed;
   std::string detail;
 
-  static CheckResult passed(std::string detail) {
-    return {Verdict::kPassed, std::move(detail)};
-  }
-  static CheckResult failed(std::string detail) {
-    return {Verdict::kFailed, std::move(detail)};
-  }
+  static CheckResult passed(std::string detail) { return {Verdict::kPassed, std::move(detail)}; }
+  static CheckResult failed(std::string detail) { return {Verdict::kFailed, std::move(detail)}; }
   static CheckResult skipped(std::string why) { return {Verdict::kSkipped, std::move(why)}; }
 };
 

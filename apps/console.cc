@@ -17,9 +17,15 @@ bool output_failed = false;  // a write to stdout was lost; only the main thread
 
 }  // namespace
 
-bool stdin_is_terminal() { return isatty(STDIN_FILENO) == 1; }
-bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
-bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
+bool stdin_is_terminal() {
+  return isatty(STDIN_FILENO) == 1;
+}
+bool stdout_is_terminal() {
+  return isatty(STDOUT_FILENO) == 1;
+}
+bool stderr_is_terminal() {
+  return isatty(STDERR_FILENO) == 1;
+}
 
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) output_failed = true;
@@ -81,7 +87,9 @@ ProgressBar::ProgressBar(std::string label, Unit unit)
       start_(std::chrono::steady_clock::now()),
       last_(start_) {}
 
-ProgressBar::~ProgressBar() { clear(); }
+ProgressBar::~ProgressBar() {
+  clear();
+}
 
 void ProgressBar::update(uint64_t done, uint64_t total) {
   if (!enabled_) return;

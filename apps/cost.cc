@@ -6,7 +6,9 @@
 namespace fathom::apps {
 namespace {
 
-int64_t mlp_elements(int64_t hidden, int64_t width) { return 3 * hidden * width; }
+int64_t mlp_elements(int64_t hidden, int64_t width) {
+  return 3 * hidden * width;
+}
 
 void count_attention(const AttentionSpec& a, int64_t hidden, LayerElements& weights) {
   const int64_t heads = a.num_attention_heads;
@@ -17,11 +19,11 @@ void count_attention(const AttentionSpec& a, int64_t hidden, LayerElements& weig
     return;
   }
   const int64_t q_dim = heads * (a.qk_nope_head_dim + a.qk_rope_head_dim);
-  weights.attention = a.q_lora_rank > 0 ? int64_t(a.q_lora_rank) * (hidden + q_dim)
-                                        : hidden * q_dim;
-  weights.attention += hidden * (a.kv_lora_rank + a.qk_rope_head_dim);             // kv_a
+  weights.attention =
+      a.q_lora_rank > 0 ? int64_t(a.q_lora_rank) * (hidden + q_dim) : hidden * q_dim;
+  weights.attention += hidden * (a.kv_lora_rank + a.qk_rope_head_dim);  // kv_a
   weights.attention += int64_t(a.kv_lora_rank) * heads * (a.qk_nope_head_dim + a.v_head_dim);
-  weights.attention += heads * a.v_head_dim * hidden;                              // o
+  weights.attention += heads * a.v_head_dim * hidden;  // o
   // Absorbed: every head works on the latent itself.
   weights.attention_per_pair = heads * (2 * a.kv_lora_rank + a.qk_rope_head_dim);
 }

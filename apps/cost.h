@@ -11,10 +11,10 @@ namespace fathom::apps {
 // Elements of the weight matrices of one layer. Norms and biases are left out: they are less than
 // 0.1% of any member.
 struct LayerElements {
-  int64_t attention = 0;      // projections
-  int64_t ffn = 0;            // dense network, or shared experts
-  int64_t router = 0;         // gate
-  int64_t routed_expert = 0;  // one of them
+  int64_t attention = 0;           // projections
+  int64_t ffn = 0;                 // dense network, or shared experts
+  int64_t router = 0;              // gate
+  int64_t routed_expert = 0;       // one of them
   int64_t attention_per_pair = 0;  // multiply-adds per query and key that it sees, all heads
 };
 LayerElements layer_elements(const LayerSpec& layer, int64_t hidden_size);

@@ -154,7 +154,9 @@ int run_demo(Engine& engine, const std::vector<DemoPrompt>& prompts,
     sum.decode_seconds += usage.decode_seconds;
   }
   flush_output();
-  const auto rate = [](double tokens, double seconds) { return seconds > 0 ? tokens / seconds : 0; };
+  const auto rate = [](double tokens, double seconds) {
+    return seconds > 0 ? tokens / seconds : 0;
+  };
   std::string line = fmt::format(
       "{} prompts: {} prompt tokens ({:.0f} tok/s), {} tokens written ({:.0f} tok/s)", answered,
       sum.prompt_tokens, rate(sum.prompt_tokens, sum.prefill_seconds), sum.completion_tokens,

@@ -38,6 +38,7 @@ Result<std::vector<DemoPrompt>> read_demo(const std::string& path);
 
 // Answers them one after the other: prompt, streamed answer, whether it is the expected one; a
 // stats line at the end. Returns an exit code; a wrong answer is no failure.
-int run_demo(Engine& engine, const std::vector<DemoPrompt>& prompts, const SamplingParams& sampling);
+int run_demo(Engine& engine, const std::vector<DemoPrompt>& prompts,
+             const SamplingParams& sampling);
 
 }  // namespace fathom::apps

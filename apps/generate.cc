@@ -11,9 +11,13 @@ namespace {
 
 constexpr double kPollSeconds = 0.05;  // how late Ctrl-C may be noticed
 
-double rate(double tokens, double seconds) { return seconds > 0 ? tokens / seconds : 0; }
+double rate(double tokens, double seconds) {
+  return seconds > 0 ? tokens / seconds : 0;
+}
 
-double prefill_rate(const Usage& usage) { return rate(usage.prompt_tokens, usage.prefill_seconds); }
+double prefill_rate(const Usage& usage) {
+  return rate(usage.prompt_tokens, usage.prefill_seconds);
+}
 
 // The first token belongs to the prefill.
 double decode_rate(const Usage& usage) {

@@ -85,15 +85,15 @@ Json attention_json(const AttentionSpec& a) {
 }
 
 Json ffn_json(const FfnSpec& f) {
-  if (f.kind == FfnKind::kDense) return {{"kind", "dense"}, {"intermediate_size", f.intermediate_size}};
+  if (f.kind == FfnKind::kDense)
+    return {{"kind", "dense"}, {"intermediate_size", f.intermediate_size}};
   return {{"kind", "MoE"},
           {"moe_intermediate_size", f.intermediate_size},
           {"n_routed_experts", f.n_routed_experts},
           {"n_shared_experts", f.n_shared_experts},
           {"num_experts_per_tok", f.num_experts_per_tok},
           {"topk_method", topk_name(f.router.topk_method)},
-          {"scoring_func",
-           f.router.scoring_func == ScoringFunc::kSigmoid ? "sigmoid" : "softmax"},
+          {"scoring_func", f.router.scoring_func == ScoringFunc::kSigmoid ? "sigmoid" : "softmax"},
           {"n_group", f.router.n_group},
           {"topk_group", f.router.topk_group},
           {"norm_topk_prob", f.router.norm_topk_prob},
@@ -120,9 +120,8 @@ Json config_json(const ModelConfig& config) {
                {"attention", attention_json(config.layers[0].attention)},
                {"ffn", Json::array()}};
   for (const FfnKind kind : {FfnKind::kDense, FfnKind::kMoe}) {
-    const auto found =
-        std::find_if(config.layers.begin(), config.layers.end(),
-                     [&](const LayerSpec& layer) { return layer.ffn.kind == kind; });
+    const auto found = std::find_if(config.layers.begin(), config.layers.end(),
+                                    [&](const LayerSpec& layer) { return layer.ffn.kind == kind; });
     if (found != config.layers.end()) json["ffn"].push_back(ffn_json(found->ffn));
   }
   json["ignored_keys"] = config.ignored_keys;
@@ -252,9 +251,8 @@ void print_tensors(const Json& rows) {
                {"size", Table::Align::kRight},
                {"file", Table::Align::kLeft}});
   for (const Json& row : rows) {
-    table.add({row["name"].get<std::string>(), row["dtype"].get<std::string>(),
-               row["shape"].dump(), human_bytes(row["bytes"].get<uint64_t>()),
-               row["file"].get<std::string>()});
+    table.add({row["name"].get<std::string>(), row["dtype"].get<std::string>(), row["shape"].dump(),
+               human_bytes(row["bytes"].get<uint64_t>()), row["file"].get<std::string>()});
   }
   print("\n" + table.text());
 }
@@ -264,13 +262,13 @@ void print_report(const Json& report) {
   const Json& parameters = report["parameters"];
   const Json& memory = report["memory"];
   print(fmt::format("model       {}\n", report["folder"].get<std::string>()));
-  print(fmt::format("kind        {} ({}), {} layers ({} dense, {} MoE), hidden_size {}, vocab_size "
-                    "{}, context {}\n",
-                    config["architecture"].get<std::string>(),
-                    config["model_type"].get<std::string>(), config["num_hidden_layers"].get<int>(),
-                    config["dense_layers"].get<int>(), config["moe_layers"].get<int>(),
-                    config["hidden_size"].get<int64_t>(), config["vocab_size"].get<int64_t>(),
-                    config["max_position_embeddings"].get<int64_t>()));
+  print(fmt::format(
+      "kind        {} ({}), {} layers ({} dense, {} MoE), hidden_size {}, vocab_size "
+      "{}, context {}\n",
+      config["architecture"].get<std::string>(), config["model_type"].get<std::string>(),
+      config["num_hidden_layers"].get<int>(), config["dense_layers"].get<int>(),
+      config["moe_layers"].get<int>(), config["hidden_size"].get<int64_t>(),
+      config["vocab_size"].get<int64_t>(), config["max_position_embeddings"].get<int64_t>()));
   print("attention   " + flat(config["attention"]) + "\n");
   for (const Json& ffn : config["ffn"]) print("ffn         " + flat(ffn) + "\n");
   print(fmt::format("stored as   {}{}{}\n", config["torch_dtype"].get<std::string>(),
@@ -319,12 +317,12 @@ int inspect(const InspectOptions& options) {
   const auto config = read_config(*folder, model_options(flags).config_overrides);
   if (!config) return fail(config.error());
   const ParameterCounts counts = count_parameters(*config);
-  Json report = {{"model", options.model},
-                 {"folder", folder->string()},
-                 {"config", config_json(*config)},
-                 {"parameters",
-                  {{"total", counts.total}, {"active", counts.active}, {"mtp", counts.mtp}}},
-                 {"checkpoint", checkpoint_json(*folder, *config, options)}};
+  Json report = {
+      {"model", options.model},
+      {"folder", folder->string()},
+      {"config", config_json(*config)},
+      {"parameters", {{"total", counts.total}, {"active", counts.active}, {"mtp", counts.mtp}}},
+      {"checkpoint", checkpoint_json(*folder, *config, options)}};
   const int64_t context = options.context > 0 ? options.context : config->max_position_embeddings;
   report["memory"] = memory_json(*config, weight_bytes_of(*config), context);
   report["missing"] = files_json(*folder, report["checkpoint"]);
@@ -361,9 +359,7 @@ void add_inspect(CLI::App& app, Action& action) {
       "  fathom inspect ./folder-with-only-config.json\n"
       "  fathom inspect MODEL --tensors | grep experts.0\n"
       "  fathom inspect MODEL --json | jq .parameters");
-  command->callback([options, &action] {
-    action = [options] { return inspect(*options); };
-  });
+  command->callback([options, &action] { action = [options] { return inspect(*options); }; });
 }
 
 }  // namespace fathom::apps

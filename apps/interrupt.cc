@@ -31,8 +31,14 @@ InterruptGuard::InterruptGuard() {
   was_interrupted = 0;
   guarded = 1;
 }
-InterruptGuard::~InterruptGuard() { guarded = 0; }
-bool InterruptGuard::interrupted() const { return was_interrupted != 0; }
-void InterruptGuard::clear() { was_interrupted = 0; }
+InterruptGuard::~InterruptGuard() {
+  guarded = 0;
+}
+bool InterruptGuard::interrupted() const {
+  return was_interrupted != 0;
+}
+void InterruptGuard::clear() {
+  was_interrupted = 0;
+}
 
 }  // namespace fathom::apps

@@ -12,11 +12,10 @@ namespace fathom::apps {
 namespace {
 
 const std::map<std::string, kernels::Isa>& isa_names() {
-  static const std::map<std::string, kernels::Isa> names = {
-      {"auto", kernels::best_isa()},
-      {"scalar", kernels::Isa::kScalar},
-      {"avx2", kernels::Isa::kAvx2},
-      {"avx512", kernels::Isa::kAvx512}};
+  static const std::map<std::string, kernels::Isa> names = {{"auto", kernels::best_isa()},
+                                                            {"scalar", kernels::Isa::kScalar},
+                                                            {"avx2", kernels::Isa::kAvx2},
+                                                            {"avx512", kernels::Isa::kAvx512}};
   return names;
 }
 
@@ -80,7 +79,8 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
                   "Model folder, path in the Hugging Face cache, or org/name[@revision]")
       ->required();
   const auto group = "Model options";
-  command.add_option("--threads", flags.threads, "Threads; 0 = one per processor. No effect on bits")
+  command
+      .add_option("--threads", flags.threads, "Threads; 0 = one per processor. No effect on bits")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str()
       ->group(group);
@@ -191,9 +191,8 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
 
 void check_sampling_flags(const SamplingFlags& flags) {
   if (flags.max_tokens && flags.min_tokens > *flags.max_tokens) {
-    throw CLI::ValidationError(
-        "--min-tokens", fmt::format("{} is more than --max-tokens {}", flags.min_tokens,
-                                    *flags.max_tokens));
+    throw CLI::ValidationError("--min-tokens", fmt::format("{} is more than --max-tokens {}",
+                                                           flags.min_tokens, *flags.max_tokens));
   }
   for (const std::string& stop : flags.stop) {
     if (stop.empty()) throw CLI::ValidationError("--stop", "an empty text would always match");

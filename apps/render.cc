@@ -111,7 +111,8 @@ void add_render(CLI::App& app, Action& action) {
   CLI::Option* jsonl = command->add_flag(
       "--jsonl", options->jsonl,
       "Read one conversation a line from standard input: {\"messages\": [...], \"tools\": ..., "
-      "\"kwargs\": {\"add_generation_prompt\": bool, \"continue_final_message\": bool, any template "
+      "\"kwargs\": {\"add_generation_prompt\": bool, \"continue_final_message\": bool, any "
+      "template "
       "variable}}; write {\"text\": ...} or {\"error\": ...} a line");
   prompt->excludes(jsonl);
   command->add_option("--chat-template", options->chat_template,
@@ -129,9 +130,7 @@ void add_render(CLI::App& app, Action& action) {
       "      fathom render MODEL --jsonl\n"
       "A conversation that the template refuses is answered with {\"error\": ...}; that is no\n"
       "failure of the program (exit code 0). A line that is no conversation is one (exit code 1).");
-  command->callback([options, &action] {
-    action = [options] { return render(*options); };
-  });
+  command->callback([options, &action] { action = [options] { return render(*options); }; });
 }
 
 }  // namespace fathom::apps

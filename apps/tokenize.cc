@@ -66,8 +66,7 @@ int tokenize(TokenizeOptions options) {
   const auto tokenizer = load_tokenizer(options.model);
   if (!tokenizer) return fail(tokenizer.error());
   if (options.jsonl) {
-    return run_jsonl(
-        [&](const Json& value) { return tokenize_line(**tokenizer, options, value); });
+    return run_jsonl([&](const Json& value) { return tokenize_line(**tokenizer, options, value); });
   }
   if (!options.text_given) {
     Result<std::string> text = read_standard_input(kMaxText);
@@ -80,8 +79,7 @@ int tokenize(TokenizeOptions options) {
     print_json(*ids);
   } else if (options.pieces) {
     for (const int32_t id : *ids) {
-      print(fmt::format("{:>8}  {}\n", id,
-                        json_line(std::string((*tokenizer)->token_bytes(id)))));
+      print(fmt::format("{:>8}  {}\n", id, json_line(std::string((*tokenizer)->token_bytes(id)))));
     }
   } else {
     print(fmt::format("{}\n", fmt::join(*ids, " ")));
@@ -97,9 +95,9 @@ Result<std::vector<int32_t>> ids_of(const Json& value) {
     const bool integer = item.is_number_integer();
     if (!integer || item.get<int64_t>() < 0 ||
         item.get<int64_t>() > std::numeric_limits<int32_t>::max()) {
-      return error(Code::kInvalidArgument,
-                   fmt::format("Item {} of the list is no token id (an integer from 0).",
-                               ids.size()));
+      return error(
+          Code::kInvalidArgument,
+          fmt::format("Item {} of the list is no token id (an integer from 0).", ids.size()));
     }
     ids.push_back(item.get<int32_t>());
   }
@@ -181,7 +179,8 @@ void add_tokenize(CLI::App& app, Action& action) {
       "  fathom tokenize MODEL \"Hello, world!\" --pieces\n"
       "  fathom tokenize MODEL < book.txt | wc -w\n"
       "  echo '\"Hello\"' | fathom tokenize MODEL --jsonl\n"
-      "With --jsonl a line that cannot be answered gives {\"error\": ...}, and the exit code is 1.");
+      "With --jsonl a line that cannot be answered gives {\"error\": ...}, and the exit code is "
+      "1.");
   command->callback([options, text, &action] {
     options->text_given = text->count() > 0;
     action = [options] { return tokenize(*options); };

@@ -20,8 +20,8 @@
 namespace fathom::apps {
 namespace {
 
-constexpr int64_t kChunk = 512;             // rows of a step of the long prompt
-constexpr double kMemoryShare = 0.9;        // of free memory that the long prompt may take
+constexpr int64_t kChunk = 512;       // rows of a step of the long prompt
+constexpr double kMemoryShare = 0.9;  // of free memory that the long prompt may take
 const char* const kLoaded = "every weight loaded";
 const char* const kFinite = "finite logits";
 
@@ -57,10 +57,11 @@ Result<CheckResult> full_context(Model& model, const ChecklistOptions& options) 
   bar.clear();
   const bool finite =
       std::all_of(logits.begin(), logits.end(), [](float value) { return std::isfinite(value); });
-  if (!finite) return CheckResult::failed(fmt::format("logits at position {} are not finite", at - 1));
-  return CheckResult::passed(fmt::format(
-      "{} of {} tokens in {:.1f} s{}{}", at, full, now_seconds() - start,
-      limited.empty() ? "" : ": ", limited));
+  if (!finite)
+    return CheckResult::failed(fmt::format("logits at position {} are not finite", at - 1));
+  return CheckResult::passed(fmt::format("{} of {} tokens in {:.1f} s{}{}", at, full,
+                                         now_seconds() - start, limited.empty() ? "" : ": ",
+                                         limited));
 }
 
 void run_bit_checks(Checklist& list, Model& model, const ChecklistOptions& options) {
@@ -70,8 +71,8 @@ void run_bit_checks(Checklist& list, Model& model, const ChecklistOptions& optio
   list.run("chunked = whole (bits)", [&] { return bits.chunked(); });
   list.run("other page sizes (bits)", [&] { return bits.other_page_sizes(); });
   list.run("other thread count (bits)", [&] { return bits.other_threads(); });
-  for (const kernels::Isa isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2,
-                                 kernels::Isa::kAvx512}) {
+  for (const kernels::Isa isa :
+       {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
     if (isa == model.kernels().isa() || !kernels::isa_supported(isa)) continue;
     list.run(fmt::format("{} = {} (bits)", kernels::isa_name(isa),
                          kernels::isa_name(model.kernels().isa())),
@@ -87,8 +88,8 @@ void run_engine_checks(Checklist& list, const ChecklistOptions& options) {
     const EngineMetrics metrics = engine->metrics();
     return CheckResult::passed(fmt::format(
         "{} KV pages of {} tokens ({}), context {}{}", metrics.kv_pages_total,
-        engine->options().block_size, human_bytes(metrics.kv_memory_bytes),
-        engine->max_model_len(), engine->tokenizer() ? "" : "; no tokenizer: token ids only"));
+        engine->options().block_size, human_bytes(metrics.kv_memory_bytes), engine->max_model_len(),
+        engine->tokenizer() ? "" : "; no tokenizer: token ids only"));
   });
   if (!opened) return;
   EngineChecks checks(*engine, options.time_limit);
@@ -113,10 +114,9 @@ int run_checklist(const ChecklistOptions& options) {
     const double start = now_seconds();
     FATHOM_ASSIGN(model, Model::load(*folder, model_opts));
     bar.clear();
-    return CheckResult::passed(fmt::format("{} in {:.1f} s, {} layers",
-                                           human_bytes(model->weight_bytes()),
-                                           now_seconds() - start,
-                                           model->config().num_hidden_layers()));
+    return CheckResult::passed(
+        fmt::format("{} in {:.1f} s, {} layers", human_bytes(model->weight_bytes()),
+                    now_seconds() - start, model->config().num_hidden_layers()));
   });
   if (model) {
     run_bit_checks(list, *model, options);

@@ -35,8 +35,7 @@ bool BitChecks::wanted(int64_t position) const {
 }
 
 Status BitChecks::run_alone(const Chunking& how, int64_t count, std::vector<float>* logits) {
-  FATHOM_ASSIGN_OR_STATUS(StepSession session,
-                          StepSession::create(model_, how.page_size, {count}));
+  FATHOM_ASSIGN_OR_STATUS(StepSession session, StepSession::create(model_, how.page_size, {count}));
   logits->clear();
   std::vector<float> step_logits;
   size_t turn = 0;
@@ -85,7 +84,8 @@ Result<CheckResult> BitChecks::finite() {
     return CheckResult::failed(
         fmt::format("{} of {} logits are infinite or not a number", bad, reference_.size()));
   }
-  return CheckResult::passed(fmt::format("{} tokens, logits from {:.3g} to {:.3g}", count, low, high));
+  return CheckResult::passed(
+      fmt::format("{} tokens, logits from {:.3g} to {:.3g}", count, low, high));
 }
 
 Result<CheckResult> BitChecks::chunked() {
@@ -103,8 +103,7 @@ Result<CheckResult> BitChecks::batched() {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     others.push_back(pseudo_random_tokens(count, vocab, seed));
   }
-  FATHOM_ASSIGN(StepSession session,
-                StepSession::create(model_, 16, {count, count, count, count}));
+  FATHOM_ASSIGN(StepSession session, StepSession::create(model_, 16, {count, count, count, count}));
   std::vector<float> logits, step_logits;
   int64_t turn = 0;
   for (int64_t at = 0; at < count; ++turn) {

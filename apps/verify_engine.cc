@@ -27,8 +27,8 @@ Request EngineChecks::request(int64_t prompt_tokens, int32_t max_tokens,
                               uint64_t prompt_seed) const {
   const int64_t room = std::max<int64_t>(1, engine_.max_model_len() - max_tokens);
   Request request;
-  request.prompt = pseudo_random_tokens(std::min(prompt_tokens, room),
-                                        engine_.config().vocab_size, prompt_seed);
+  request.prompt =
+      pseudo_random_tokens(std::min(prompt_tokens, room), engine_.config().vocab_size, prompt_seed);
   request.sampling.temperature = 0;
   request.sampling.max_tokens =
       static_cast<int32_t>(std::min<int64_t>(max_tokens, engine_.max_model_len() - 1));
@@ -62,8 +62,8 @@ Result<CheckResult> EngineChecks::reaches_max_tokens() {
   const Answer& got = answers[0];
   const std::string what = fmt::format("{} of {} tokens, finish reason {}", got.ids.size(),
                                        max_tokens, finish_reason_name(got.end.finish_reason));
-  const bool good = int64_t(got.ids.size()) == max_tokens &&
-                    got.end.finish_reason == FinishReason::kLength;
+  const bool good =
+      int64_t(got.ids.size()) == max_tokens && got.end.finish_reason == FinishReason::kLength;
   return good ? CheckResult::passed(what) : CheckResult::failed(what);
 }
 
@@ -89,8 +89,8 @@ Result<CheckResult> EngineChecks::sampling_repeats() {
   FATHOM_ASSIGN(const std::vector<Answer> first, answer({wanted}));
   FATHOM_ASSIGN(const std::vector<Answer> second, answer({request(40, 8, 6), wanted}));
   return first[0].ids == second[1].ids
-             ? CheckResult::passed(fmt::format("{} tokens at temperature 1 with one seed",
-                                               first[0].ids.size()))
+             ? CheckResult::passed(
+                   fmt::format("{} tokens at temperature 1 with one seed", first[0].ids.size()))
              : CheckResult::failed("two runs with the same seed gave different tokens");
 }
 

@@ -47,7 +47,8 @@ void print_table(const ReferenceReport& report) {
   std::string not_checked;
   for (const ReferenceCheck& check : report.checks) {
     if (check.outcome != CheckOutcome::kNotChecked) continue;
-    not_checked += fmt::format("  {}{}{}\n", check.name, check.note.empty() ? "" : ": ", check.note);
+    not_checked +=
+        fmt::format("  {}{}{}\n", check.name, check.note.empty() ? "" : ": ", check.note);
   }
   if (!not_checked.empty()) print("\nnot checked:\n" + not_checked);
   if (report.first_bad_layer >= 0) {
@@ -93,14 +94,12 @@ int verify_reference(const EngineFlags& flags, const std::string& reference, boo
   if (!model) return fail(model.error());
 
   ProgressBar comparing("Comparing", ProgressBar::Unit::kCount);
-  const auto report =
-      check_reference(**model, reference, {flags.block_size, comparing.callback()});
+  const auto report = check_reference(**model, reference, {flags.block_size, comparing.callback()});
   comparing.clear();
   if (!report) return fail(report.error());
-  const bool compared =
-      std::any_of(report->checks.begin(), report->checks.end(), [](const ReferenceCheck& check) {
-        return check.outcome != CheckOutcome::kNotChecked;
-      });
+  const bool compared = std::any_of(
+      report->checks.begin(), report->checks.end(),
+      [](const ReferenceCheck& check) { return check.outcome != CheckOutcome::kNotChecked; });
   if (!compared) {
     return fail({Code::kInvalidArgument, fmt::format("{} holds nothing to compare.", reference)});
   }
