@@ -84,7 +84,9 @@ std::vector<double> experts_touched(const ModelConfig& config, const StepTrace& 
 
 Result<Decode> measure_decode(Model& model, const BenchOptions& options, int batch) {
   const ModelConfig& config = model.config();
-  const int64_t capacity = kDecodePrompt + kDecodeSteps + 1;
+  const int64_t prompt =
+      std::clamp<int64_t>(config.max_position_embeddings - kDecodeSteps - 1, 1, kDecodePrompt);
+  const int64_t capacity = prompt + kDecodeSteps + 1;
   FATHOM_ASSIGN(StepSession session,
                 StepSession::create(model, options.block_size,
                                     std::vector<int64_t>(static_cast<size_t>(batch), capacity)));
@@ -107,16 +109,16 @@ Result<Decode> measure_decode(Model& model, const BenchOptions& options, int bat
   for (int round = 0; round < options.repeat; ++round) {
     if (round > 0 && now_seconds() - start > kMeasurement) break;
     for (int sequence = 0; sequence < batch; ++sequence) session.rewind(sequence);
-    FATHOM_TRY(session.step(rows_at(0, kDecodePrompt, false), nullptr));
+    FATHOM_TRY(session.step(rows_at(0, prompt, false), nullptr));
     StepTrace trace;  // the first decode step warms up and shows which experts are read
-    FATHOM_TRY(session.step(rows_at(kDecodePrompt, 1, true), &logits, &trace));
+    FATHOM_TRY(session.step(rows_at(prompt, 1, true), &logits, &trace));
     const std::vector<double> now = experts_touched(config, trace);
     for (size_t i = 0; i < touched.size(); ++i) touched[i] += now[i];
     ++traced;
     const double begin = now_seconds();
     int steps = 0;
     while (steps < kDecodeSteps && (steps == 0 || now_seconds() - begin < kRepetition)) {
-      FATHOM_TRY(session.step(rows_at(kDecodePrompt + 1 + steps, 1, true), &logits));
+      FATHOM_TRY(session.step(rows_at(prompt + 1 + steps, 1, true), &logits));
       ++steps;
     }
     seconds.push_back((now_seconds() - begin) / steps);

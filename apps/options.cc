@@ -31,6 +31,12 @@ std::string check_override(const std::string& text) {
   return equals == std::string::npos || equals == 0 ? "expected key=value, not " + text : "";
 }
 
+// The parser would wrap a negative number around.
+std::string check_unsigned(const std::string& text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? "" : "must be a number from 0, not " + text;
+}
+
 // "id=value" of --logit-bias; nullopt if it is not that.
 std::optional<std::pair<int32_t, float>> parse_bias(const std::string& text) {
   std::pair<int32_t, float> bias{0, 0};
@@ -169,7 +175,8 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
       ->check(number_from(-2, 2, true, "a number from -2 to 2"));
   option("--frequency-penalty", flags.frequency_penalty, "Over the answer; 0 = none")
       ->check(number_from(-2, 2, true, "a number from -2 to 2"));
-  option("--seed", flags.seed, "Makes sampling repeatable; without it one is drawn and reported");
+  option("--seed", flags.seed, "Makes sampling repeatable; without it one is drawn and reported")
+      ->check(CLI::Validator(check_unsigned, "a number from 0"));
   option("--max-tokens", flags.max_tokens, "Longest answer; without it, up to the context length")
       ->check(CLI::Range(1, kMaxInt32));
   option("--min-tokens", flags.min_tokens, "Stops are ignored before that many tokens")

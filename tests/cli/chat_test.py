@@ -17,7 +17,8 @@ class Piped(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "talk.json"
             done = self.chat(f"first\nsecond\n/save {file}\n", "--system", "S", "--quiet")
-            self.assertEqual((done.code, done.err), (0, f"fathom: saved to {file}\n"))
+            self.assertEqual(done.code, 0, done.err)
+            self.assertIn(f"fathom: saved to {file}\n", done.err)
             messages = json.loads(file.read_text())
             self.assertEqual([m["role"] for m in messages], ["system", "user", "assistant", "user", "assistant"])
             self.assertEqual([messages[i]["content"] for i in (0, 1, 3)], ["S", "first", "second"])

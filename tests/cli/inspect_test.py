@@ -71,7 +71,7 @@ class FromConfigAlone(unittest.TestCase):
         self.assertAlmostEqual(report["parameters"]["total"] / 1e9, 3.11, delta=0.01)
 
     def test_refused_configs(self):
-        for change, names in [({"model_type": "gpt5", "architectures": ["GptForCausalLM"]}, "GptForCausalLM"),
+        for change, names in [({"model_type": "gpt5", "architectures": ["GptForCausalLM"]}, "gpt5"),
                               ({"topk_method": "magic"}, "topk_method"), ({"hidden_size": "big"}, "hidden_size"),
                               ({"num_hidden_layers": 10**9}, "num_hidden_layers")]:
             with self.subTest(change), tempfile.TemporaryDirectory() as folder:
@@ -101,7 +101,7 @@ class WithWeights(unittest.TestCase):
     def test_weights_that_do_not_fit_are_a_failure(self):
         done = run("inspect", MODEL, "--config-override", "hidden_size=64")
         self.assertEqual(done.code, 1)
-        self.assertIn("model.norm.weight", done.out)
+        self.assertIn("model.embed_tokens.weight", done.out)
         with tempfile.TemporaryDirectory() as parent:
             folder = pathlib.Path(parent) / "m"
             shutil.copytree(MODEL, folder)
