@@ -188,6 +188,7 @@ Value slice_text(Runtime& runtime, const Value& value, const Slice& s) {
     return runtime.string(std::string(text.substr(from, size)), value.markup());
   }
   runtime.reserve(text.size() * sizeof(char32_t));
+  runtime.work(text.size() * 4);
   const std::u32string characters = decode(text);
   std::u32string picked;
   for (size_t i = 0; i < s.count; ++i) {

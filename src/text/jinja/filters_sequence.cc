@@ -44,6 +44,7 @@ Value AttributePath::get(Runtime& runtime, Value item, const Value& otherwise) c
 Value sort_key(Runtime& runtime, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is_string()) return value;
   runtime.reserve(value.text().size() * 6);
+  runtime.work(value.text().size() * 8);
   return runtime.string(to_lower(value.text()));
 }
 

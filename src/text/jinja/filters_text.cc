@@ -36,6 +36,7 @@ Value filter_title(Runtime& runtime, const Value& subject, const Args& args) {
   bind(runtime, "title", args, {}, 0);
   const Value text = soft_string(runtime, subject);
   runtime.reserve(text.text().size() * 6);
+  runtime.work(text.text().size() * 8);
   // Words begin after these, so that "it's" stays one word, unlike with str.title.
   static constexpr std::u32string_view kBefore = U"-({[<";
   const auto separates = [](char32_t c) {

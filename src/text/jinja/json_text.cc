@@ -16,7 +16,8 @@ void append_hex_escape(std::string& out, uint32_t unit) {
   for (int shift = 12; shift >= 0; shift -= 4) out.push_back(kHex[unit >> shift & 15]);
 }
 
-void append_json_string(TextBuilder& builder, std::string_view text, bool ascii) {
+void append_json_string(TextBuilder& builder, Runtime& runtime, std::string_view text, bool ascii) {
+  runtime.work(text.size() * 2);
   builder.append('"');
   std::string out;
   size_t plain = 0;  // start of a run that needs no escape
@@ -90,7 +91,7 @@ class JsonWriter {
         out_.append(json_number(value));
         return;
       case Type::kString:
-        append_json_string(out_, value.text(), style_.ascii);
+        append_json_string(out_, runtime_, value.text(), style_.ascii);
         return;
       case Type::kList:
       case Type::kTuple:
@@ -131,7 +132,7 @@ class JsonWriter {
 
   void write_key(const Value& key) {
     if (key.is_string()) {
-      append_json_string(out_, key.text(), style_.ascii);
+      append_json_string(out_, runtime_, key.text(), style_.ascii);
     } else if (key.is_number() || key.is_none()) {
       out_.append('"').append(key.is_none() ? "null" : json_number(key)).append('"');
     } else {

@@ -165,6 +165,7 @@ void append_repr(TextBuilder& out, Runtime& runtime, const Value& value) {
       return;
     case Type::kString:
       runtime.reserve(value.text().size() * 4);
+      runtime.work(value.text().size() * 4);
       if (value.markup()) {
         out.append("Markup(").append(repr_text(value.text())).append(')');
       } else {

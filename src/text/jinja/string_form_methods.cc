@@ -18,6 +18,7 @@ Value mapped(Runtime& runtime, const Value& self, const Args& args) {
   bind_positional(runtime, "case mapping", args, 0, 0);
   // A character may become three, and mapping holds them as code points.
   runtime.reserve(self.text().size() * 6);
+  runtime.work(self.text().size() * 8);
   return runtime.string(Map(self.text()), self.markup());
 }
 
