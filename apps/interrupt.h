@@ -18,6 +18,9 @@ class InterruptGuard {
 
   bool interrupted() const;
   void clear();  // ready for the next Ctrl-C
+  // Waits until `descriptor` can be read, or Ctrl-C; true for the first. Whichever thread receives
+  // the signal, and whenever: no Ctrl-C is missed.
+  bool wait_readable(int descriptor) const;
 };
 
 }  // namespace fathom::apps

@@ -40,9 +40,13 @@ int read_character(EditLine* edit, wchar_t* out) {
   el_get(edit, EL_CLIENTDATA, &impl);
   std::mbstate_t state{};
   while (true) {
+    if (!impl->interrupt.wait_readable(STDIN_FILENO)) {
+      errno = EINTR;
+      return -1;
+    }
     char byte = 0;
     const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
-    if (count < 0 && errno == EINTR && !impl->interrupt.interrupted()) continue;
+    if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return static_cast<int>(count);
     const size_t used = std::mbrtowc(out, &byte, 1, &state);
     if (used == static_cast<size_t>(-2)) continue;  // inside a character
@@ -90,6 +94,7 @@ std::optional<std::string> LineEditor::next() {
   }
   while (true) {
     impl_->interrupt.clear();
+    el_set(impl_->edit, EL_PREP_TERM, 1);  // before the prompt shows: no key is lost
     int count = 0;
     const char* text = el_gets(impl_->edit, &count);
     if (text != nullptr && count > 0) {
@@ -101,6 +106,7 @@ std::optional<std::string> LineEditor::next() {
       while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
       return line;
     }
+    el_set(impl_->edit, EL_PREP_TERM, 0);
     print("\n");
     flush_output();
     if (!impl_->interrupt.interrupted()) return std::nullopt;
