@@ -221,8 +221,9 @@ void StepLoop::step() {
 
 // The forward pass. Whatever a model throws ends in a status: the thread must outlive one step.
 Status StepLoop::compute() try {
-  logits_.resize(step_.plan.logit_rows.size() *
-                 static_cast<size_t>(parts_.model->config().vocab_size));
+  const size_t needed =
+      step_.plan.logit_rows.size() * static_cast<size_t>(parts_.model->config().vocab_size);
+  if (logits_.size() < needed) logits_.resize(needed);
   return parts_.model->step(step_.plan, kv_.memory, logits_.data());
 } catch (const std::exception& exception) {
   return Status(Code::kOutOfMemory, fmt::format("The forward pass failed: {}.", exception.what()));
