@@ -11,6 +11,7 @@ import torch
 from tokenizers import Tokenizer
 
 import export
+import finetune
 import lookup
 import model
 import plain_attention
@@ -127,3 +128,24 @@ def test_optimiser_lowers_the_loss():
         params.balance(out[3], torch.tensor(1e-3))
         losses.append(out[0].item())
     assert losses[-1] < 0.8 * losses[0]
+
+
+def test_fine_tuning_starts_from_the_checkpoint_and_keeps_lists_apart():
+    cfg = model.Config()
+    params = finetune.load_checkpoint(cfg, HERE / "model.safetensors")  # checks that its export is the same file again
+    chosen = finetune.trainable(cfg, params)
+    assert len(chosen) == 8 * cfg.num_hidden_layers and not params.globals["embed"].requires_grad
+    batches = finetune.Batches(7, 700, 0.5)
+    batch, ((begin, end, cu, _),) = batches.draw()
+    assert begin == 0 and end == len(batch["tokens"]) == cu[-1] <= 700 and batch["weight"].sum() > 0
+    for wanted in (False, True):
+        text = batches.encoder.tokenizer.decode(batches.question_first(wanted)[0], skip_special_tokens=False)
+        asked = text.split("<｜User｜>")[1].split("<｜Assistant｜>")[0]
+        assert lookup.held_out(asked.split("\n", 1)[1]) == wanted
+
+
+def test_document_attention_equals_the_plain_kernel():
+    q, k, v = torch.randn(3, 50, 8, 64, generator=torch.Generator().manual_seed(4))
+    cu = torch.tensor([0, 20, 50, 50], dtype=torch.int32)
+    got = finetune.document_attention(q, k, v, cu, cu, 30, 30, scale=0.2, window_size=(-1, 0))
+    assert torch.allclose(got, plain_attention._forward(q, k, v, cu, cu, 30, 30, True, 0.2)[0], atol=1e-5)
