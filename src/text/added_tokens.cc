@@ -172,10 +172,12 @@ void TokenMatcher::split(std::string_view text, std::vector<Piece>& pieces) cons
     const bool inside_word = token.single_word && (ends_with_word(text.substr(0, begin)) ||
                                                    starts_with_word(text.substr(end)));
     if (inside_word) continue;
-    if (token.lstrip) begin = trailing_space_begin(text, std::min(done, begin), begin);
+    if (token.lstrip)
+      begin = std::max(done, trailing_space_begin(text, std::min(done, begin), begin));
     if (token.rstrip) end += leading_space(text.substr(end));
     if (done < begin) pieces.push_back({done, begin, -1});
-    pieces.push_back({begin, end, token.id});
+    // White space that an earlier token has stripped may hold this whole token: then it is gone.
+    if (begin < end) pieces.push_back({begin, end, token.id});
     done = end;
   }
   if (done < text.size()) pieces.push_back({done, text.size(), -1});

@@ -214,6 +214,10 @@ const CodeSet& word_set() {
   static const CodeSet set = named_set("w");
   return set;
 }
+const CodeSet& class_word_set() {
+  static const CodeSet set = word_set() & ~CodeSet({{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}});
+  return set;
+}
 const CodeSet& rust_word_set() {
   static const CodeSet set = named_set("rustword");
   return set;

@@ -27,6 +27,7 @@ class CodeSet {
   CodeSet operator|(const CodeSet& other) const;
   CodeSet operator&(const CodeSet& other) const;
   CodeSet operator~() const;
+  bool operator==(const CodeSet& other) const { return ranges_ == other.ranges_; }
   // With every code point that differs from a member only by case (simple case folding).
   CodeSet case_closure() const;
 
@@ -40,10 +41,11 @@ class CodeSet {
 // count.
 std::optional<CodeSet> unicode_property(std::string_view name);
 
-const CodeSet& white_space_set();       // \s, and what Rust calls white space
-const CodeSet& word_set();              // \w of Oniguruma
-const CodeSet& rust_word_set();         // \w of Rust's regexes
-const CodeSet& rust_numeric_set();      // char::is_numeric
+const CodeSet& white_space_set();   // \s, and what Rust calls white space
+const CodeSet& word_set();          // \w of Oniguruma outside of classes; it has ² ³ ¹ ¼ ½ ¾
+const CodeSet& class_word_set();    // \w inside of [classes]; it has not
+const CodeSet& rust_word_set();     // \w of Rust's regexes
+const CodeSet& rust_numeric_set();  // char::is_numeric
 const CodeSet& rust_punctuation_set();  // the library's own idea of punctuation (Unicode 8)
 
 }  // namespace fathom

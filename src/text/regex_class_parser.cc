@@ -19,7 +19,7 @@ int digit_value(uint32_t c) {
 }
 
 // After \p or \P.
-Result<CodeSet> property(RegexInput& in, bool negative) {
+Result<CodeSet> property(RegexInput& in, bool negative, bool in_class) {
   std::string_view name;
   if (!in.take('{') || !in.until('}', name)) return in.fail("has \\p without {a name}");
   if (!name.empty() && name.front() == '^') {
@@ -30,6 +30,7 @@ Result<CodeSet> property(RegexInput& in, bool negative) {
   if (!set) {
     return in.fail("uses the character property \"" + std::string(name) + "\", which is not known");
   }
+  if (in_class && *set == word_set()) set = class_word_set();
   return negative ? ~*set : std::move(*set);
 }
 
@@ -99,7 +100,7 @@ class ClassParser {
     }
     if (in_.done()) return in_.fail("ends in a backslash");
     if (in_.take('b')) return Item{CodeSet::of('\b'), '\b'};
-    FATHOM_ASSIGN(CodeSet set, parse_regex_escape(in_));
+    FATHOM_ASSIGN(CodeSet set, parse_regex_escape(in_, true));
     std::optional<uint32_t> single;
     if (set.ranges().size() == 1 && set.ranges()[0].first == set.ranges()[0].second) {
       single = set.ranges()[0].first;
@@ -115,6 +116,8 @@ class ClassParser {
     const bool negative = !name.empty() && name.front() == '^';
     if (negative) name.remove_prefix(1);
     std::optional<CodeSet> set = unicode_property(name);
+    if (name == "punct") set = *unicode_property("P") | *unicode_property("S");
+    if (name == "word") set = class_word_set();
     if (!set) return in_.fail("uses the class [:" + std::string(name) + ":], which is not known");
     return Item{negative ? ~*set : std::move(*set), std::nullopt};
   }
@@ -178,7 +181,7 @@ tl::unexpected<Status> RegexInput::fail(const std::string& what) const {
                                        std::to_string(at_) + ")");
 }
 
-Result<CodeSet> parse_regex_escape(RegexInput& in) {
+Result<CodeSet> parse_regex_escape(RegexInput& in, bool in_class) {
   const uint32_t c = in.next();
   switch (c) {
     case 't':
@@ -204,17 +207,17 @@ Result<CodeSet> parse_regex_escape(RegexInput& in) {
     case 'S':
       return ~white_space_set();
     case 'w':
-      return word_set();
+      return in_class ? class_word_set() : word_set();
     case 'W':
-      return ~word_set();
+      return ~(in_class ? class_word_set() : word_set());
     case 'h':
       return *unicode_property("XDigit");
     case 'H':
       return ~*unicode_property("XDigit");
     case 'p':
-      return property(in, false);
+      return property(in, false, in_class);
     case 'P':
-      return property(in, true);
+      return property(in, true, in_class);
     case 'x':
     case 'o':
     case 'u':

@@ -49,8 +49,8 @@ class RegexInput {
   size_t at_ = 0;
 };
 
-// After a backslash: the characters the escape stands for.
-Result<CodeSet> parse_regex_escape(RegexInput& in);
+// After a backslash: the characters the escape stands for, which for \w differs inside of classes.
+Result<CodeSet> parse_regex_escape(RegexInput& in, bool in_class);
 // After "[": the class up to its "]". `depth` counts the brackets and parentheses around it.
 Result<CodeSet> parse_regex_class(RegexInput& in, bool ignore_case, int depth);
 

@@ -144,7 +144,7 @@ class Parser {
       default:
         break;
     }
-    FATHOM_ASSIGN(CodeSet set, parse_regex_escape(in_));
+    FATHOM_ASSIGN(CodeSet set, parse_regex_escape(in_, false));
     return one_of(std::move(set));
   }
 
