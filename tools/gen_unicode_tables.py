@@ -10,7 +10,7 @@ every property is matched against a text of all code points. Needs `pip install 
 """
 import sys
 
-from tokenizers import Regex, pre_tokenizers
+from tokenizers import Regex, normalizers, pre_tokenizers
 
 CATEGORIES = ("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp "
               "Cc Cf Co Cn").split()
@@ -63,6 +63,41 @@ def isolated(splitter):
 def rust_word():
     pieces = {p for p, _ in pre_tokenizers.Whitespace().pre_tokenize_str("\n".join("a" + c for c in TEXT))}
     return {ord(c) for c in TEXT if "a" + c in pieces}
+
+
+def normalizing():
+    """Code points that the library's normal forms know: the rest stays as it is and combines with nothing."""
+    forms = [normalizers.NFD().normalize_str, normalizers.NFKD().normalize_str]
+    found = set()
+    for c in TEXT:
+        for form in forms:
+            if form(c) != c:
+                found.update(map(ord, c + form(c)))
+        # Reordered behind a mark of class 1 or before one of class 240: a combining mark itself.
+        if forms[0]("a" + c + "\u0334")[1] != c or forms[0]("a\u0345" + c)[1] == c:
+            found.add(ord(c))
+    return found
+
+
+def lowercase_runs():
+    """[first, count, step, distance] of the characters whose lower case is another single character."""
+    lower = normalizers.Lowercase().normalize_str
+    out = []
+    for c in TEXT:
+        to = lower(c)
+        if to == c or len(to) != 1:
+            continue
+        code, distance = ord(c), ord(to) - ord(c)
+        if out and out[-1][3] == distance:
+            first, count, step, _ = out[-1]
+            if count == 1 and code - first <= 2:
+                out[-1][1:3] = [2, code - first]
+                continue
+            if count > 1 and code == first + count * step:
+                out[-1][1] += 1
+                continue
+        out.append([code, 1, 1, distance])
+    return out
 
 
 def runs(found):
@@ -119,6 +154,7 @@ def main():
     sets["RustNumeric"] = isolated(pre_tokenizers.Digits(individual_digits=True))
     sets["RustPunctuation"] = isolated(pre_tokenizers.Punctuation("isolated"))
     sets["RustWord"] = rust_word()
+    sets["Normalizing"] = normalizing()
     print("// Named sets: pairs of numbers, the gap since the end of the last range and length - 1.")
     print("constexpr struct {\n  const char* name;\n  const char* ranges;\n} kNamedSets[] = {")
     for name, found in sets.items():
@@ -128,6 +164,13 @@ def main():
             line = f'    {{"{key}",\n{literal(encoded_ranges(found), 5)}}},'
         print(line)
     print("};")
+    text, at = "", 0
+    for first, count, step, distance in lowercase_runs():
+        text += number(first - at) + number(count - 1) + number(step)
+        text += number(2 * distance if distance >= 0 else -2 * distance - 1)
+        at = first
+    print("// Lower case: gap since the last first code point, count - 1, step, distance (zigzag).")
+    print("constexpr const char kLowercaseRuns[] =\n" + literal(text, 4) + ";")
 
 
 if __name__ == "__main__":

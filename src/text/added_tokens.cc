@@ -98,7 +98,7 @@ Result<std::vector<AddedToken>> read_added_tokens(const nlohmann::json& root) {
       return error(Code::kCorrupt, where + ".content is longer than 1024 bytes");
     }
     if (!by_content.emplace(token.content, i).second) {
-      return error(Code::kCorrupt, where + " repeats the token \"" + token.content + "\"");
+      return error(Code::kCorrupt, where + " repeats the token " + in_quotes(token.content));
     }
     if (!by_id.emplace(token.id, i).second) {
       return error(Code::kCorrupt, where + " repeats the id " + std::to_string(token.id));
@@ -129,9 +129,9 @@ Result<TokenMatcher> TokenMatcher::build(const std::vector<const AddedToken*>& t
     }
     int32_t& token = matcher.nodes_[static_cast<size_t>(node)].token;
     if (token >= 0) {
-      return error(Code::kCorrupt, "the added tokens \"" +
-                                       tokens[static_cast<size_t>(token)]->content + "\" and \"" +
-                                       tokens[i]->content + "\" are equal once normalized");
+      return error(Code::kCorrupt,
+                   "the added tokens " + in_quotes(tokens[static_cast<size_t>(token)]->content) +
+                       " and " + in_quotes(tokens[i]->content) + " are equal once normalized");
     }
     token = static_cast<int32_t>(i);
   }

@@ -139,7 +139,7 @@ Status BpeModel::add_merges(const std::vector<std::pair<std::string, std::string
     const std::string place = "model.merges[" + std::to_string(rank) + "]";
     if (right.size() < continuing_prefix_.size()) {
       return {Code::kCorrupt,
-              place + " has a second part \"" + right + "\" shorter than the prefix"};
+              place + " has a second part " + in_quotes(right) + " shorter than the prefix"};
     }
     merged.assign(left).append(right, continuing_prefix_.size());
     int32_t ids[3];
@@ -148,7 +148,7 @@ Status BpeModel::add_merges(const std::vector<std::pair<std::string, std::string
       const std::optional<int32_t> id = vocabulary_.find(*token);
       if (!id) {
         return {Code::kCorrupt,
-                place + " names the token \"" + *token + "\", which model.vocab lacks"};
+                place + " names the token " + in_quotes(*token) + ", which model.vocab lacks"};
       }
       ids[i++] = *id;
     }
@@ -258,8 +258,8 @@ Status BpeModel::unknown(size_t length, Scratch& scratch,
   if (pending.second > 0) add_symbol(scratch, pending.first, pending.second);
   const std::optional<int32_t> id = vocabulary_.find(*unk_token_);
   if (!id) {
-    return {Code::kCorrupt, "the text needs the unknown token \"" + *unk_token_ +
-                                "\", which model.vocab of tokenizer.json lacks"};
+    return {Code::kCorrupt, "the text needs the unknown token " + in_quotes(*unk_token_) +
+                                ", which model.vocab of tokenizer.json lacks"};
   }
   pending = {*id, static_cast<uint32_t>(length)};
   return {};

@@ -125,6 +125,23 @@ std::vector<std::pair<uint32_t, uint32_t>> make_case_groups() {
   return pairs;
 }
 
+// (code, lower case), sorted.
+std::vector<std::pair<uint32_t, uint32_t>> decode_lowercase() {
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  uint32_t first = 0;
+  for (const char* at = kLowercaseRuns; *at != '\0';) {
+    first += read_number(at);
+    const uint32_t count = read_number(at) + 1;
+    const uint32_t step = read_number(at);
+    const uint32_t zigzag = read_number(at);
+    const uint32_t distance = zigzag % 2 == 0 ? zigzag / 2 : 0u - (zigzag + 1) / 2;
+    for (uint32_t i = 0; i < count; ++i) {
+      pairs.emplace_back(first + i * step, first + i * step + distance);
+    }
+  }
+  return pairs;
+}
+
 }  // namespace
 
 void CodeSet::normalize() {
@@ -199,11 +216,18 @@ std::optional<CodeSet> unicode_property(std::string_view name) {
       return category_set(std::string_view(known, 1));
     }
   }
-  if (key == "w" || key.substr(0, 4) == "rust") return std::nullopt;  // not names of properties
+  if (key == "w" || key == "normalizing" || key.substr(0, 4) == "rust")
+    return std::nullopt;  // not names of properties
   for (const auto& entry : kNamedSets) {
     if (key == entry.name) return decode_ranges(entry.ranges);
   }
   return std::nullopt;
+}
+
+uint32_t rust_lowercase(uint32_t code) {
+  static const auto pairs = decode_lowercase();
+  const auto found = std::lower_bound(pairs.begin(), pairs.end(), std::pair(code, 0u));
+  return found != pairs.end() && found->first == code ? found->second : code;
 }
 
 const CodeSet& white_space_set() {
@@ -216,6 +240,10 @@ const CodeSet& word_set() {
 }
 const CodeSet& class_word_set() {
   static const CodeSet set = word_set() & ~CodeSet({{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}});
+  return set;
+}
+const CodeSet& normalizing_set() {
+  static const CodeSet set = named_set("normalizing");
   return set;
 }
 const CodeSet& rust_word_set() {

@@ -41,11 +41,15 @@ class CodeSet {
 // count.
 std::optional<CodeSet> unicode_property(std::string_view name);
 
-const CodeSet& white_space_set();   // \s, and what Rust calls white space
-const CodeSet& word_set();          // \w of Oniguruma outside of classes; it has ² ³ ¹ ¼ ½ ¾
-const CodeSet& class_word_set();    // \w inside of [classes]; it has not
-const CodeSet& rust_word_set();     // \w of Rust's regexes
-const CodeSet& rust_numeric_set();  // char::is_numeric
+const CodeSet& white_space_set();  // \s, and what Rust calls white space
+const CodeSet& word_set();         // \w of Oniguruma outside of classes; it has ² ³ ¹ ¼ ½ ¾
+const CodeSet& class_word_set();   // \w inside of [classes]; it has not
+// What the library's normal forms know: all else stays as it is and combines with nothing.
+const CodeSet& normalizing_set();
+// The lower case of a code point if that is a single one, as in Rust; else the code point itself.
+uint32_t rust_lowercase(uint32_t code);
+const CodeSet& rust_word_set();         // \w of Rust's regexes
+const CodeSet& rust_numeric_set();      // char::is_numeric
 const CodeSet& rust_punctuation_set();  // the library's own idea of punctuation (Unicode 8)
 
 }  // namespace fathom

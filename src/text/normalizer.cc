@@ -41,6 +41,28 @@ void order_marks(std::vector<utf8proc_int32_t>& codes) {
   }
 }
 
+// Appends the normal form of `codes` to `text` and clears them.
+void append_normal(std::vector<utf8proc_int32_t>& codes, utf8proc_option_t options,
+                   std::string& text) {
+  constexpr int kLongest = 32;  // the longest decomposition is 18
+  std::vector<utf8proc_int32_t> parts;
+  parts.reserve(codes.size() + 1);
+  for (const utf8proc_int32_t code : codes) {
+    utf8proc_int32_t decomposed[kLongest];
+    int boundary = 0;
+    const auto count = utf8proc_decompose_char(code, decomposed, kLongest, options, &boundary);
+    parts.insert(parts.end(), decomposed,
+                 decomposed + std::clamp<utf8proc_ssize_t>(count, 0, kLongest));
+  }
+  order_marks(parts);
+  const auto size =
+      utf8proc_normalize_utf32(parts.data(), static_cast<utf8proc_ssize_t>(parts.size()), options);
+  for (utf8proc_ssize_t i = 0; i < size; ++i) {
+    append_utf8(text, static_cast<uint32_t>(parts[static_cast<size_t>(i)]));
+  }
+  codes.clear();
+}
+
 }  // namespace
 
 CodePoints::CodePoints(std::string_view text) {
@@ -123,7 +145,7 @@ Result<Normalizer::Step> Normalizer::read_step(const nlohmann::json& component,
     return Step{
         Kind::kReplace, {}, {}, std::move(content), std::make_unique<Regex>(std::move(pattern))};
   }
-  return error(Code::kUnsupported, where + ".type \"" + type + "\" is not supported");
+  return error(Code::kUnsupported, where + ".type " + in_quotes(type) + " is not supported");
 }
 
 bool Normalizer::has_byte_level() const {
@@ -171,22 +193,17 @@ void Normalizer::normalize(const Unicode& form, std::string& text) {
   const auto options = static_cast<utf8proc_option_t>(
       UTF8PROC_STABLE | (form.compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
       (form.compatible ? UTF8PROC_COMPAT : 0));
-  std::vector<utf8proc_int32_t> codes;
-  codes.reserve(in.count() + 1);
-  constexpr int kLongest = 32;  // the longest decomposition is 18
-  utf8proc_int32_t parts[kLongest];
-  int boundary = 0;
-  for (const uint32_t code : in.codes) {
-    const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts, kLongest,
-                                               options, &boundary);
-    codes.insert(codes.end(), parts, parts + std::clamp<utf8proc_ssize_t>(count, 0, kLongest));
-  }
-  order_marks(codes);
-  const utf8proc_ssize_t size =
-      utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()), options);
   text.clear();
-  for (utf8proc_ssize_t i = 0; i < size; ++i)
-    append_utf8(text, static_cast<uint32_t>(codes[static_cast<size_t>(i)]));
+  std::vector<utf8proc_int32_t> known;  // a run of what the normal forms know
+  for (const uint32_t code : in.codes) {
+    if (normalizing_set().contains(code)) {
+      known.push_back(static_cast<utf8proc_int32_t>(code));
+    } else {
+      append_normal(known, options, text);
+      append_utf8(text, code);
+    }
+  }
+  append_normal(known, options, text);
 }
 
 void Normalizer::lowercase(std::string& text) {

@@ -88,7 +88,7 @@ Status PreTokenizer::add(const nlohmann::json& component, const std::string& whe
     add_regex(std::move(regex), Behavior::kRemoved, true);
     return {};
   }
-  return {Code::kUnsupported, where + ".type \"" + type + "\" is not supported"};
+  return {Code::kUnsupported, where + ".type " + in_quotes(type) + " is not supported"};
 }
 
 Status PreTokenizer::add_set(const CodeSet& set, Behavior behavior) {
@@ -135,7 +135,7 @@ Status PreTokenizer::add_metaspace(const nlohmann::json& component, const std::s
     FATHOM_ASSIGN_OR_STATUS(const std::string scheme,
                             json_string(component, "prepend_scheme", where));
     if (scheme != "first" && scheme != "never" && scheme != "always") {
-      return {Code::kCorrupt, where + ".prepend_scheme \"" + scheme + "\" is not known"};
+      return {Code::kCorrupt, where + ".prepend_scheme " + in_quotes(scheme) + " is not known"};
     }
     step.scheme = scheme == "first"   ? Scheme::kFirst
                   : scheme == "never" ? Scheme::kNever
@@ -159,7 +159,7 @@ Result<PreTokenizer::Behavior> PreTokenizer::read_behavior(const nlohmann::json&
   if (name == "MergedWithPrevious") return Behavior::kMergedWithPrevious;
   if (name == "MergedWithNext") return Behavior::kMergedWithNext;
   if (name == "Contiguous") return Behavior::kContiguous;
-  return error(Code::kUnsupported, where + ".behavior \"" + name + "\" is not known");
+  return error(Code::kUnsupported, where + ".behavior " + in_quotes(name) + " is not known");
 }
 
 Status PreTokenizer::split(std::string text, bool at_start, Scratch& scratch, Words& out) const {

@@ -92,7 +92,7 @@ Status TokenDecoder::add(const nlohmann::json& component, const std::string& whe
     replaced_.emplace_back((*pattern)["String"].get<std::string>(), std::move(content));
     return {};
   }
-  return {Code::kUnsupported, where + ".type \"" + type + "\" is not supported"};
+  return {Code::kUnsupported, where + ".type " + in_quotes(type) + " is not supported"};
 }
 
 Status TokenDecoder::add_strip(const nlohmann::json& component, const std::string& where) {

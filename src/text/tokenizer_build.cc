@@ -25,7 +25,8 @@ Result<std::unique_ptr<Tokenizer::Impl>> Tokenizer::Impl::build(std::string_view
   // Files older than this key hold BPE, the only model with merges.
   const std::string type = model.value("type", file.has_merges ? "BPE" : "without a type");
   if (type != "BPE") {
-    return error(Code::kUnsupported, "model.type \"" + type + "\" is not supported, only BPE is");
+    return error(Code::kUnsupported,
+                 "model.type " + in_quotes(type) + " is not supported, only BPE is");
   }
   auto impl = std::make_unique<Impl>();
   FATHOM_ASSIGN(impl->normalizer, Normalizer::read(component(file, "normalizer")));
@@ -56,14 +57,14 @@ Status Tokenizer::Impl::add_tokens(const TokenizerJson& file) {
   for (size_t i = 0; i < added.size(); ++i) {
     AddedToken& token = added[i];
     const std::string what =
-        "the added token \"" + token.content + "\" has id " + std::to_string(token.id);
+        "the added token " + in_quotes(token.content) + " has id " + std::to_string(token.id);
     const std::optional<int32_t> base = model.vocabulary().find(token.content);
     if (base && *base != token.id) {
       return {Code::kCorrupt, what + ", but model.vocab gives it " + std::to_string(*base)};
     }
     if (!base && model.vocabulary().has(token.id)) {
-      return {Code::kCorrupt, what + ", which model.vocab gives to \"" +
-                                  std::string(model.vocabulary().text(token.id)) + "\""};
+      return {Code::kCorrupt, what + ", which model.vocab gives to " +
+                                  in_quotes(std::string(model.vocabulary().text(token.id)))};
     }
     if (static_cast<uint64_t>(token.id) >= limit) {
       return {Code::kCorrupt, what + ", far beyond the number of tokens"};
@@ -119,7 +120,7 @@ Status Tokenizer::Impl::read_post_processor(const nlohmann::json& post_processor
   if (type == "ByteLevel") return {};  // it only trims offsets
   if (type == "TemplateProcessing") return read_template(post_processor, where);
   if (type != "Sequence") {
-    return {Code::kUnsupported, where + ".type \"" + type + "\" is not supported"};
+    return {Code::kUnsupported, where + ".type " + in_quotes(type) + " is not supported"};
   }
   if (depth > kMaxNesting) return {Code::kCorrupt, where + " is nested too deeply"};
   FATHOM_ASSIGN_OR_STATUS(const nlohmann::json* list,
@@ -165,13 +166,15 @@ Result<std::vector<int32_t>> Tokenizer::Impl::template_ids(const nlohmann::json&
   FATHOM_ASSIGN(const std::string name, json_string(piece["SpecialToken"], "id", where));
   const auto tokens = component.find("special_tokens");
   if (tokens == component.end() || !tokens->is_object() || !tokens->contains(name)) {
-    return error(Code::kCorrupt, where + " names \"" + name + "\", which special_tokens lacks");
+    return error(Code::kCorrupt,
+                 where + " names " + in_quotes(name) + ", which special_tokens lacks");
   }
   FATHOM_ASSIGN(const nlohmann::json* list, json_array((*tokens)[name], "ids", where));
   std::vector<int32_t> ids;
   for (const nlohmann::json& id : *list) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= byte_ends.size()) {
-      return error(Code::kCorrupt, where + " names \"" + name + "\" with an id that is no token");
+      return error(Code::kCorrupt,
+                   where + " names " + in_quotes(name) + " with an id that is no token");
     }
     ids.push_back(static_cast<int32_t>(id.get<uint64_t>()));
   }

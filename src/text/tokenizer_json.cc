@@ -3,17 +3,14 @@
 
 #include <optional>
 
+#include "text/utf8.h"
+
 namespace fathom {
 namespace {
 
 using nlohmann::json;
 
 constexpr size_t kMaxDepth = 64;
-
-std::string in_quotes(const std::string& text) {
-  constexpr size_t kShown = 60;
-  return "\"" + (text.size() > kShown ? text.substr(0, kShown) + "..." : text) + "\"";
-}
 
 // Returns false from a callback to stop the parser; `problem` then says why.
 class Handler {
@@ -100,12 +97,9 @@ class Handler {
     return close();
   }
 
-  bool parse_error(size_t position, const std::string& last_token, const json::exception& e) {
-    const std::string what = e.what();
-    const size_t detail = what.find(": ");
+  bool parse_error(size_t position, const std::string& last_token, const json::exception&) {
     return fail("it is no valid JSON at byte " + std::to_string(position) + ", near " +
-                in_quotes(last_token) + " (" +
-                (detail == what.npos ? what : what.substr(detail + 2)) + ")");
+                in_quotes(last_token));
   }
 
  private:
@@ -200,6 +194,14 @@ tl::unexpected<Status> wrong(const std::string& where, const char* key, const ch
 }
 
 }  // namespace
+
+std::string in_quotes(std::string_view text) {
+  constexpr size_t kShown = 60;
+  if (text.size() <= kShown) return "\"" + std::string(text) + "\"";
+  text = text.substr(0, kShown);
+  text.remove_suffix(unfinished_utf8_tail(text));
+  return "\"" + std::string(text) + "...\"";
+}
 
 Result<TokenizerJson> read_tokenizer_json(std::string_view text) {
   TokenizerJson out;

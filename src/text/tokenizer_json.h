@@ -23,6 +23,9 @@ struct TokenizerJson {
 
 Result<TokenizerJson> read_tokenizer_json(std::string_view text);
 
+// A text in quotes for a message; a long one is cut.
+std::string in_quotes(std::string_view text);
+
 // A member of an object with the type it must have. `where` names the object in messages.
 Result<bool> json_bool(const nlohmann::json& object, const char* key, const std::string& where);
 Result<bool> json_bool_or(const nlohmann::json& object, const char* key, bool fallback,

@@ -24,7 +24,7 @@ Result<Vocabulary> Vocabulary::build(const std::vector<std::pair<std::string, ui
   uint64_t size = 0;
   for (const auto& [text, id] : tokens) {
     if (id >= limit) {
-      return error(Code::kCorrupt, "model.vocab gives token \"" + text + "\" the id " +
+      return error(Code::kCorrupt, "model.vocab gives token " + in_quotes(text) + " the id " +
                                        std::to_string(id) + ", far beyond its " +
                                        std::to_string(tokens.size()) + " tokens");
     }
@@ -41,15 +41,15 @@ Result<Vocabulary> Vocabulary::build(const std::vector<std::pair<std::string, ui
   for (const auto& [text, id] : tokens) {
     Span& span = vocabulary.spans_[id];
     if (span.begin != kHole) {
-      return error(Code::kCorrupt, "model.vocab gives the id " + std::to_string(id) +
-                                       " to two tokens, \"" +
-                                       std::string(vocabulary.text(static_cast<int32_t>(id))) +
-                                       "\" and \"" + text + "\"");
+      return error(Code::kCorrupt,
+                   "model.vocab gives the id " + std::to_string(id) + " to two tokens, " +
+                       in_quotes(std::string(vocabulary.text(static_cast<int32_t>(id)))) + " and " +
+                       in_quotes(text));
     }
     size_t slot = hash_of(text) & mask;
     for (; vocabulary.slots_[slot] >= 0; slot = (slot + 1) & mask) {
       if (vocabulary.text(vocabulary.slots_[slot]) == text) {
-        return error(Code::kCorrupt, "model.vocab has the token \"" + text + "\" twice");
+        return error(Code::kCorrupt, "model.vocab has the token " + in_quotes(text) + " twice");
       }
     }
     vocabulary.slots_[slot] = static_cast<int32_t>(id);
