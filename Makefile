@@ -4,7 +4,7 @@ BUILD := build/release
 JOBS  := $(shell nproc 2>/dev/null || echo 2)
 export CCACHE_BASEDIR := $(CURDIR)
 
-.PHONY: help run test build setup unit lint format fuzz asan tsan bench install clean
+.PHONY: help run test build setup unit lint tidy format fuzz asan tsan bench install clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
