@@ -47,9 +47,13 @@ fuzz: ## build the fuzz targets and run each for FUZZ_SECONDS (default 20)
 bench: ## kernel micro-benchmarks and `fathom bench` on V2-Lite dimensions
 	@scripts/bench.sh
 
-lint: ## check formatting, include directions and clang-tidy
+lint: ## check formatting and include directions
 	@scripts/setup.sh --lint
 	@scripts/lint.sh
+
+tidy: ## the same, and clang-tidy over all sources (takes minutes)
+	@scripts/setup.sh --lint
+	@scripts/lint.sh --tidy
 
 format: ## rewrite the sources with clang-format
 	@scripts/setup.sh --lint

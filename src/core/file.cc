@@ -36,7 +36,8 @@ uint64_t read_number(const char* path, uint64_t absent) {
 Result<File> File::open(const std::filesystem::path& path) {
   File file;
   file.path_ = path;
-  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever; on files it means nothing.
+  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever; on files it means
+  // nothing.
   file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.fd_ < 0) {
     const int saved = errno;
