@@ -52,7 +52,7 @@ void OffenderReport::unexpected(std::string name, std::string found, std::string
   add({"unexpected tensor", std::move(name), "", std::move(found), std::move(file)});
 }
 
-std::string OffenderReport::line(const Offender& offender) const {
+std::string OffenderReport::line(const Offender& offender, bool with_nearest) const {
   std::string out = printable(offender.problem);
   if (!offender.name.empty()) out += " " + printable(offender.name);
   if (!offender.file.empty()) out += fmt::format(" in {}", printable(offender.file));
@@ -65,7 +65,7 @@ std::string OffenderReport::line(const Offender& offender) const {
   }
   const bool missing = offender.problem == "missing tensor";
   const bool unexpected = offender.problem == "unexpected tensor";
-  if (missing || unexpected) {
+  if (with_nearest && (missing || unexpected)) {
     const auto nearest = nearest_name(offender.name, missing ? stored_names_ : model_names_);
     if (nearest) {
       out += fmt::format("; the nearest {} name is {}", missing ? "stored" : "known",
@@ -79,13 +79,12 @@ Status OffenderReport::to_status(const std::string& headline) const {
   if (empty()) return {};
   std::string message =
       fmt::format("{} ({} {}):", headline, count_, count_ == 1 ? "problem" : "problems");
-  size_t listed = 0;
-  for (const Offender& offender : offenders_) {
-    if (listed == kMaxLines) break;
-    message += "\n  " + line(offender);
-    ++listed;
+  for (size_t i = 0; i < offenders_.size(); ++i) {
+    message += "\n  " + line(offenders_[i], i < kMaxNearest);
   }
-  if (listed < count_) message += fmt::format("\n  and {} more", count_ - listed);
+  if (offenders_.size() < count_) {
+    message += fmt::format("\n  and {} more", count_ - offenders_.size());
+  }
   return {Code::kCorrupt, std::move(message)};
 }
 

@@ -25,8 +25,8 @@ struct Offender {
 // The offenders of one checkpoint. Owned and filled by one thread.
 class OffenderReport {
  public:
-  static constexpr size_t kMaxLines = 50;   // listed in a message; the others are counted
-  static constexpr size_t kMaxKept = 1000;  // stored
+  static constexpr size_t kMaxKept = 1000;    // stored and listed; the others are counted
+  static constexpr size_t kMaxNearest = 100;  // whose nearest name is looked for, which costs time
 
   void add(Offender offender);
   void missing(std::string name, std::string expected);
@@ -48,7 +48,7 @@ class OffenderReport {
   Status to_status(const std::string& headline) const;
 
  private:
-  std::string line(const Offender& offender) const;
+  std::string line(const Offender& offender, bool with_nearest) const;
 
   size_t count_ = 0;
   std::vector<Offender> offenders_;

@@ -22,7 +22,7 @@ void expect_refusal(const std::filesystem::path& folder, const std::string& name
                     const std::vector<std::string>& expected) {
   SCOPED_TRACE(name);
   constexpr long kAllowedMib = 512;
-  constexpr size_t kLongestMessage = 64 * 1024;
+  constexpr size_t kLongestMessage = 512 * 1024;
   const long before = peak_memory_mib();
   const auto checkpoint = Checkpoint::open(folder);
   EXPECT_LT(peak_memory_mib() - before, kAllowedMib);
