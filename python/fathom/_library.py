@@ -199,15 +199,28 @@ def open_handle(name, *arguments):
 
 
 def encoded(value):
-    """A C string from str, bytes or path; None stays NULL."""
+    """UTF-8 with a byte count beside it, from str, bytes or path; None stays NULL."""
     if value is None or isinstance(value, bytes):
         return value
     return str(value).encode("utf-8", "surrogatepass")
 
 
+def path_string(value):
+    """A C string that names a model or file; None stays NULL."""
+    raw = encoded(value)
+    if raw is not None and b"\0" in raw:
+        raise ValueError("embedded null byte")  # C would see another name
+    return raw
+
+
 def int32_array(values):
     """A C array from a sequence of ints or from anything with a buffer of int32."""
     try:
-        return (c_int32 * len(values))(*values)
+        array = (c_int32 * len(values))(*values)
     except TypeError:
         raise TypeError("token ids must be a sequence of integers") from None
+    # ctypes drops the high bits of what does not fit: another token instead of an error.
+    for given, kept in zip(values, array):
+        if given != kept:
+            raise ValueError(f"{given} is no token id")
+    return array

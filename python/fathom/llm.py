@@ -126,7 +126,7 @@ class LLM:
         self._model = model
         self._chat_template = options.get("chat_template")
         self._text = None
-        self._handle = c.open_handle("fathom_engine_open", c.encoded(model),
+        self._handle = c.open_handle("fathom_engine_open", c.path_string(model),
                                      json.dumps(options, default=str).encode())
 
     def close(self):

@@ -39,7 +39,7 @@ class Model:
     """`options`: threads, isa, kv_dtype, load_format, mmap, config_override."""
 
     def __init__(self, model, **options):
-        self._handle = c.open_handle("fathom_model_open", c.encoded(model), json.dumps(options).encode())
+        self._handle = c.open_handle("fathom_model_open", c.path_string(model), json.dumps(options).encode())
 
     def close(self):
         handle, self._handle = getattr(self, "_handle", None), None

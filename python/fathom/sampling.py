@@ -34,4 +34,4 @@ class SamplingParams:
         for name in ("stop", "stop_token_ids"):
             if name in given and not isinstance(given[name], str):
                 given[name] = list(given[name])
-        return json.dumps(given)
+        return json.dumps(given, allow_nan=False)  # ValueError for what is no number

@@ -102,6 +102,14 @@ class LlmTest(unittest.TestCase):
         self.assertIn('"max_seqs"', str(raised.exception))
         with self.assertRaises(TypeError):
             self.llm.generate([["a"]])
+        for wrong in (2**31, 2**32 + 1, 2**64, -2**40):  # the low bits would be some other token
+            with self.assertRaises(ValueError):
+                self.llm.generate([1, wrong])
+        for params in ({"temperature": float("nan")}, {"logit_bias": {5: float("inf")}}):
+            with self.assertRaises(ValueError):
+                self.llm.generate([1], fathom.SamplingParams(**params))
+        with self.assertRaises(ValueError):
+            fathom.LLM(MODEL + "\0x")
 
     def test_threads(self):
         params = fathom.SamplingParams(temperature=0.9, seed=5, max_tokens=20, ignore_eos=True)
@@ -144,6 +152,18 @@ class TextTest(unittest.TestCase):
             self.assertNotIn(bos, text.tokenize(name, parse_special=False))
         with self.assertRaises(fathom.FathomError):
             fathom.Text("/no/such/folder")
+
+    def test_a_closed_text_raises(self):
+        text = fathom.Text(MODEL)
+        decoder = text.decoder()
+        text.close()
+        text.close()
+        for use in (lambda: text.tokenize("a"), lambda: text.detokenize([5]), lambda: text.info, text.decoder,
+                    text.parser, lambda: decoder.push([5]), decoder.finish,
+                    lambda: text.apply_chat_template([{"role": "user", "content": "a"}])):
+            with self.assertRaises(fathom.FathomError) as raised:
+                use()
+            self.assertEqual(raised.exception.status, "unavailable")
 
     def test_output_parser(self):
         with fathom.Text(MODEL) as text:
