@@ -171,7 +171,7 @@ void add_tokenize(CLI::App& app, Action& action) {
       ->excludes("--json")
       ->excludes(jsonl);
   command->add_flag("--add-special-tokens", options->add_special_tokens,
-                    "Add what the model expects around a text (usually BOS)");
+                    "Add what the post-processor of tokenizer.json adds (BOS in many models)");
   command->add_flag("--plain", options->plain,
                     "Encode what looks like a special token as ordinary text");
   command->footer(

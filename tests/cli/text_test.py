@@ -28,11 +28,12 @@ class Tokenize(unittest.TestCase):
     def test_special_tokens(self):
         done = jsonl("tokenize", MODEL, [
             BOS, {"text": BOS, "parse_special": False}, {"text": "a", "add_special_tokens": True}, "a"])
-        special, plain, with_bos, without = done.json_lines()
+        special, plain, with_special, without = done.json_lines()
         self.assertEqual(len(special), 1)
         self.assertGreater(len(plain), 5)
-        self.assertEqual(with_bos, special + without)
-        self.assertEqual(self.ids("a", "--add-special-tokens"), with_bos)
+        # tokenizer.json decides, as in the tokenizers library: V3's post-processor adds nothing.
+        self.assertEqual(with_special, without)
+        self.assertEqual(self.ids("a", "--add-special-tokens"), with_special)
         self.assertEqual(self.ids(BOS, "--plain"), plain)
 
     def test_empty_text(self):
