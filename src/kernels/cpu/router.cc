@@ -92,7 +92,7 @@ void route_row(const KernelTable& table, const RouterConfig& c, const RouterArgs
     weights[pick] = c.select == RouterSelect::kGroupLimitedGreedy ? row.choice[e] : row.scores[e];
   });
   float scale = c.routed_scale;
-  if (c.normalize && c.top_k > 1) {
+  if (c.normalize) {
     float sum = 0.0f;
     for (int32_t s = 0; s < c.top_k; ++s) sum += weights[s];
     sum += 1e-20f;

@@ -17,6 +17,7 @@ void build_deepseek_v3(ConfigReader& reader, ModelConfig& config) {
     moe.router.topk_method = TopkMethod::kNoauxTc;
     read_groups(reader, moe);
     moe.router.routed_scaling_factor = reader.number("routed_scaling_factor", {1e-6, 1e6});
+    // Unlike the older gates, this one normalises a single expert too (its weight becomes 1).
     moe.router.norm_topk_prob = reader.flag("norm_topk_prob");
     check_router(reader, moe);
   }

@@ -48,7 +48,10 @@ TEST(Router, ScalingFollowsTheVersion) {
   config.scale_normalized = true;  // V3: both
   got = choose(oracle(), config, logits);
   EXPECT_NEAR(got.weights[0] + got.weights[1], 2.5, 1e-6);
-  config.top_k = 1;  // one expert is never normalised
+  config.top_k = 1;  // V3 normalises a single expert too: its weight is the scale alone
+  got = choose(oracle(), config, logits);
+  EXPECT_EQ(got.weights[0], 2.5f);
+  config.normalize = false;
   got = choose(oracle(), config, logits);
   EXPECT_NEAR(got.weights[0], 2.5 * plain.weights[0], 1e-6);
 }
