@@ -16,12 +16,18 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 // Left for activations, logits and the rest of the process.
 constexpr uint64_t kActivationBytes = 256 * kMiB;
 
+// Tiny budgets read as bytes: "0.0 MiB" would explain nothing.
+std::string amount(uint64_t bytes) {
+  return bytes < kMiB ? fmt::format("{} bytes", bytes)
+                      : fmt::format("{:.1f} MiB", static_cast<double>(bytes) / kMiB);
+}
+
 Status too_small(uint64_t bytes, uint64_t needed, int64_t tokens) {
   return Status(
       Code::kOutOfMemory,
-      fmt::format("The KV cache has {:.1f} MiB, but {} tokens of context take {:.1f} MiB; "
-                  "lower max_model_len or give it more memory (kv_memory_bytes).",
-                  static_cast<double>(bytes) / kMiB, tokens, static_cast<double>(needed) / kMiB));
+      fmt::format("The KV cache has {}, but {} tokens of context take {}; lower max_model_len or "
+                  "give it more memory (kv_memory_bytes).",
+                  amount(bytes), tokens, amount(needed)));
 }
 
 }  // namespace
@@ -44,11 +50,9 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const KvLayout& lay
     const uint64_t free = available > kActivationBytes ? available - kActivationBytes : 0;
     budget = free / 10 * 9;
   } else if (budget > available) {
-    return error(
-        Code::kOutOfMemory,
-        fmt::format("kv_memory_bytes asks for {:.1f} MiB, but only {:.1f} MiB are "
-                    "available.",
-                    static_cast<double>(budget) / kMiB, static_cast<double>(available) / kMiB));
+    return error(Code::kOutOfMemory,
+                 fmt::format("kv_memory_bytes asks for {}, but only {} are available.",
+                             amount(budget), amount(available)));
   }
   const int64_t affordable = static_cast<int64_t>(
       std::min<uint64_t>(budget / page_bytes, std::numeric_limits<int32_t>::max()));

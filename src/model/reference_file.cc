@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/file.h"
 #include "weights/convert.h"
 
 namespace fathom {
@@ -32,8 +33,13 @@ bool narrow(const std::vector<std::byte>& bytes, std::vector<int32_t>& out) {
 }  // namespace
 
 Result<ReferenceFile> ReferenceFile::open(const std::filesystem::path& path) {
-  FATHOM_ASSIGN(Checkpoint checkpoint, Checkpoint::open_file(path));
-  return ReferenceFile(std::move(checkpoint));
+  // A mistyped name is no damaged checkpoint.
+  if (const Result<File> file = File::open(path); !file) return error(file.error());
+  Result<Checkpoint> checkpoint = Checkpoint::open_file(path);
+  if (!checkpoint) {
+    return error(checkpoint.error().with_context("the reference file " + path.string()));
+  }
+  return ReferenceFile(std::move(*checkpoint));
 }
 
 std::vector<std::string> ReferenceFile::names() const {

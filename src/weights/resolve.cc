@@ -181,6 +181,17 @@ Result<fs::path> resolve_folder(const fs::path& folder) {
   if (whole.filename() == "snapshots" && !usable_snapshots(whole.parent_path()).empty()) {
     return choose_snapshot(whole.parent_path(), "");
   }
+  std::error_code why;
+  const fs::file_type type = fs::status(folder / "config.json", why).type();
+  if (why && type != fs::file_type::not_found) {
+    return error(
+        Code::kInvalidArgument,
+        fmt::format("{} cannot be opened: {}", (folder / "config.json").string(), why.message()));
+  }
+  if (type != fs::file_type::not_found) {
+    return error(Code::kInvalidArgument,
+                 fmt::format("{} is not a regular file", (folder / "config.json").string()));
+  }
   return error(
       Code::kNotFound,
       fmt::format("{} has no config.json, so it is not a model folder. Give the folder that "

@@ -85,7 +85,9 @@ class Reference(unittest.TestCase):
                 done = run("verify", MODEL, "--reference", file)
                 self.assertEqual((done.code, done.out), (1, ""))
                 self.assertTrue(done.err.startswith("fathom: error: "), done.err)
-            self.assertEqual(run("verify", MODEL, "--reference", folder + "/none").code, 1)
+            missing = run("verify", MODEL, "--reference", folder + "/none")
+            self.assertEqual(missing.code, 1)
+            self.assertIn("cannot open", missing.err)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,12 @@ TEST_F(MemoryPlanTest, WhatDoesNotFitIsRefusedWithNumbers) {
   ASSERT_FALSE(small);
   EXPECT_EQ(small.error().code(), Code::kOutOfMemory);
   EXPECT_NE(small.error().message().find("1000 tokens"), std::string::npos);
+  options_.max_model_len = 0;
+  options_.kv_memory_bytes = 7;
+  const auto tiny = plan_memory(options_, layout_, 1000, 1024 * kMiB);
+  ASSERT_FALSE(tiny);
+  EXPECT_NE(tiny.error().message().find("has 7 bytes, but 16 tokens of context take 16384 bytes"),
+            std::string::npos);
   options_.kv_memory_bytes = 0;
   EXPECT_EQ(plan_memory(options_, layout_, 1000, 100 * kMiB).error().code(), Code::kOutOfMemory);
   options_.kv_memory_bytes = 2048 * kMiB;

@@ -81,6 +81,15 @@ TEST_F(Resolve, TakesAFolderWithAConfig) {
   EXPECT_EQ(resolved("~/mine/"), folder_.path() / "mine");
 }
 
+TEST_F(Resolve, SaysWhyAConfigCannotBeUsed) {
+  folder_.write("other/readme", "");
+  EXPECT_THAT(failure((folder_.path() / "other").string()), HasSubstr("has no config.json"));
+  fs::create_symlink("config.json", folder_.path() / "other/config.json");  // a loop
+  EXPECT_THAT(failure((folder_.path() / "other").string()), HasSubstr("cannot be opened"));
+  fs::create_directories(folder_.path() / "odd/config.json");
+  EXPECT_THAT(failure((folder_.path() / "odd").string()), HasSubstr("not a regular file"));
+}
+
 TEST_F(Resolve, TakesPathsInsideTheCache) {
   EXPECT_EQ(resolved(snapshot("aabb2222").string()), snapshot("aabb2222"));
   EXPECT_EQ(resolved((cache() / kRepo).string()), snapshot("aaaa1111"));
