@@ -6,14 +6,36 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
 
 #include "apps/commands.h"
+#include "core/file.h"
 
 namespace fathom::apps {
 namespace {
 
 bool output_failed = false;  // a write to stdout was lost; only the main thread writes
+
+Result<std::string> read_stream(FILE* stream, const std::string& name, uint64_t max_bytes) {
+  std::string text;
+  char chunk[1 << 16];
+  size_t count = 0;
+  while ((count = std::fread(chunk, 1, sizeof chunk, stream)) > 0) {
+    if (text.size() + count > max_bytes) {
+      return error(Code::kInvalidArgument,
+                   fmt::format("{} is longer than {}.", name, human_bytes(max_bytes)));
+    }
+    text.append(chunk, count);
+  }
+  if (std::ferror(stream)) {
+    return error(Code::kInvalidArgument, fmt::format("{} cannot be read.", name));
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -66,18 +88,23 @@ int usage_error(std::string_view what) {
 }
 
 Result<std::string> read_standard_input(uint64_t max_bytes) {
-  std::string text;
-  char chunk[1 << 16];
-  size_t count = 0;
-  while ((count = std::fread(chunk, 1, sizeof chunk, stdin)) > 0) {
-    if (text.size() + count > max_bytes) {
-      return error(Code::kInvalidArgument,
-                   fmt::format("Standard input is longer than {}.", human_bytes(max_bytes)));
-    }
-    text.append(chunk, count);
+  return read_stream(stdin, "Standard input", max_bytes);
+}
+
+Result<std::string> read_named_input(const std::string& path, uint64_t max_bytes) {
+  if (path == "-") return read_standard_input(max_bytes);
+  std::error_code ignored;
+  const auto type = std::filesystem::status(path, ignored).type();
+  using std::filesystem::file_type;
+  if (type != file_type::fifo && type != file_type::character && type != file_type::socket) {
+    return read_text_file(path, max_bytes);
   }
-  if (std::ferror(stdin)) return error(Code::kInvalidArgument, "Standard input cannot be read.");
-  return text;
+  const std::unique_ptr<FILE, int (*)(FILE*)> stream(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (stream == nullptr) {
+    return error(Code::kInvalidArgument,
+                 fmt::format("cannot open {}: {}", path, std::strerror(errno)));
+  }
+  return read_stream(stream.get(), path, max_bytes);
 }
 
 ProgressBar::ProgressBar(std::string label, Unit unit)

@@ -31,8 +31,11 @@ void note(std::string_view message);
 int fail(const Status& status);          // prints "fathom: error: ..."; returns kExitFailure
 int usage_error(std::string_view what);  // the same with a hint at --help; returns kExitUsage
 
-// Reads all of standard input, or of a file, up to `max_bytes`.
+// Reads all of standard input, up to `max_bytes`.
 Result<std::string> read_standard_input(uint64_t max_bytes);
+// The same of what a user names: a file, a pipe such as the shell's <(command), or "-" for standard
+// input.
+Result<std::string> read_named_input(const std::string& path, uint64_t max_bytes);
 
 // A bar on stderr, only if that is a terminal; elsewhere every call does nothing. Used by one
 // thread at a time.

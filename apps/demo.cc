@@ -101,7 +101,7 @@ ChatPrompt chat_prompt(const std::optional<std::string>& system, const std::stri
 }
 
 Result<std::vector<DemoPrompt>> read_demo(const std::string& path) {
-  FATHOM_ASSIGN(const std::string text, read_text_file(path, kMaxDemoFile));
+  FATHOM_ASSIGN(const std::string text, read_named_input(path, kMaxDemoFile));
   std::vector<DemoPrompt> prompts;
   std::istringstream lines(text);
   std::string line;

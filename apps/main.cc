@@ -63,7 +63,10 @@ int run(int argc, char** argv) {
       return kExitUsage;
     }
     const auto chosen = app.get_subcommands();
-    note(fmt::format("error: {}\nSee `fathom {}--help`.", e.what(),
+    const auto unknown = app.remaining();
+    const bool no_command = chosen.empty() && !unknown.empty();
+    note(fmt::format("error: {}\nSee `fathom {}--help`.",
+                     no_command ? "there is no command " + unknown.front() : e.what(),
                      chosen.empty() ? "" : chosen.front()->get_name() + " "));
     return kExitUsage;
   }

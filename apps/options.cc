@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -31,10 +32,21 @@ std::string check_override(const std::string& text) {
   return equals == std::string::npos || equals == 0 ? "expected key=value, not " + text : "";
 }
 
-// The parser would wrap a negative number around.
+// The parser would wrap a negative or too large number around.
 std::string check_unsigned(const std::string& text) {
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  return digits ? "" : "must be a number from 0, not " + text;
+  uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end
+             ? ""
+             : "must be an integer from 0 to 2^64-1, not " + text;
+}
+
+// A size with an optional unit: the number in front of the unit has the same trouble.
+std::string check_size(const std::string& text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string wrong = check_unsigned(text.substr(0, digits));
+  return wrong.empty() ? "" : "must be a size such as 512MiB, not " + text;
 }
 
 // "id=value" of --logit-bias; nullopt if it is not that.
@@ -144,6 +156,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       .add_option("--kv-memory", flags.kv_memory,
                   "Memory for the KV cache, e.g. 2GiB; 0 = from free memory")
       ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::Validator(check_size, ""))  // runs before the one above
       ->group(group);
 }
 

@@ -30,7 +30,7 @@ struct RenderOptions {
 Result<ChatTemplate> load_template(const RenderOptions& options) {
   FATHOM_ASSIGN(const std::filesystem::path folder, resolve_text_model(options.model));
   if (options.chat_template.empty()) return ChatTemplate::load(folder);
-  FATHOM_ASSIGN(std::string source, read_text_file(options.chat_template, kMaxTemplate));
+  FATHOM_ASSIGN(std::string source, read_named_input(options.chat_template, kMaxTemplate));
   FATHOM_ASSIGN(const Json special_tokens, ChatTemplate::load_special_tokens(folder));
   Result<ChatTemplate> loaded = ChatTemplate::from_source(std::move(source), special_tokens);
   if (!loaded) return error(loaded.error().with_context(options.chat_template));

@@ -42,7 +42,7 @@ std::string without_line_end(std::string text) {
 Result<std::string> prompt_text(const RunOptions& options) {
   if (options.prompt) return *options.prompt;
   if (!options.file.empty()) {
-    FATHOM_ASSIGN(std::string text, read_text_file(options.file, kMaxPrompt));
+    FATHOM_ASSIGN(std::string text, read_named_input(options.file, kMaxPrompt));
     return without_line_end(std::move(text));
   }
   FATHOM_ASSIGN(std::string text, read_standard_input(kMaxPrompt));

@@ -1,7 +1,9 @@
 """run: prompts from everywhere, streams, stops, signals, JSON, demo files."""
+import os
 import pathlib
 import signal
 import tempfile
+import threading
 import unittest
 
 from support import DATA, MODEL, Pipes, run
@@ -21,6 +23,18 @@ class Prompts(unittest.TestCase):
             file.write_text("abc 你\n")
             self.assertEqual(run("run", *options, "--file", file).out, done.out)
             self.assertEqual(run("run", *options, "--file", folder + "/none").code, 1)
+            self.assertEqual(run("run", *options, "--file", folder).code, 1)
+            fifo = folder + "/pipe"  # what the shell's <(command) gives
+            os.mkfifo(fifo)
+            writer = threading.Thread(target=lambda: pathlib.Path(fifo).write_text("abc 你\n"))
+            writer.start()
+            self.assertEqual(run("run", *options, "--file", fifo).out, done.out)
+            writer.join()
+        for name in ("-", "/dev/stdin"):
+            self.assertEqual(run("run", *options, "--file", name, stdin="abc 你\n").out, done.out)
+        endless = run("run", *options, "--file", "/dev/zero")
+        self.assertEqual(endless.code, 1)
+        self.assertIn("longer than", endless.err)
         self.assertEqual(run("run", *options, stdin="abc 你\n").out, done.out)
 
     def test_chat_template_is_the_default(self):

@@ -43,7 +43,8 @@ class WrongUsage(unittest.TestCase):
             self.assertIn(says, done.err)
 
     def test_unknown_command_and_option(self):
-        self.assert_usage_error("fly")
+        self.assert_usage_error("fly", says="fly")
+        self.assert_usage_error("--log-level", "error", "fly", says="fly")
         for command in COMMANDS:
             self.assert_usage_error(command, MODEL, "--no-such-option", says="--no-such-option")
 
@@ -56,6 +57,9 @@ class WrongUsage(unittest.TestCase):
                               ("--top-p", "1.5"), ("--top-k", "-2"), ("--min-p", "2"), ("--max-tokens", "0"),
                               ("--repetition-penalty", "0"), ("--presence-penalty", "3"),
                               ("--frequency-penalty", "-3"), ("--seed", "-1"), ("--seed", "x"),
+                              ("--seed", "18446744073709551616"), ("--seed", "+1"), ("--seed", "1.5"),
+                              ("--kv-memory", "-5"), ("--kv-memory", "99999999999999999999"),
+                              ("--kv-memory", "MiB"),
                               ("--stop-token-id", "-5"), ("--logit-bias", "5"), ("--logit-bias", "x=1"),
                               ("--threads", "-1"), ("--kv-dtype", "int3"), ("--block-size", "7"),
                               ("--load-format", "gguf"), ("--config-override", "novalue"), ("--isa", "sse"),
