@@ -64,9 +64,12 @@ int run(int argc, char** argv) {
     }
     const auto chosen = app.get_subcommands();
     const auto unknown = app.remaining();
-    const bool no_command = chosen.empty() && !unknown.empty();
-    note(fmt::format("error: {}\nSee `fathom {}--help`.",
-                     no_command ? "there is no command " + unknown.front() : e.what(),
+    std::string wrong = e.what();
+    if (chosen.empty() && !unknown.empty()) {  // the parser only says that a command is missing
+      wrong = fmt::format("there is no {} {}", unknown.front()[0] == '-' ? "option" : "command",
+                          unknown.front());
+    }
+    note(fmt::format("error: {}\nSee `fathom {}--help`.", wrong,
                      chosen.empty() ? "" : chosen.front()->get_name() + " "));
     return kExitUsage;
   }

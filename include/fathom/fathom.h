@@ -6,13 +6,12 @@
  *   text     tokenizer, chat template and output parser of a model folder, without weights
  *
  * Conventions
- *   - Handles are opaque. What a *_open, *_new or *_poll call gives is given back with the *_close
- * or
- *     *_free call of the same type; these accept NULL. Using a handle afterwards is an error that
- *     cannot be detected.
+ *   - Handles are opaque. What a *_open, *_new or *_poll call gives is given back with the
+ *     *_close or *_free call of the same type; these accept NULL. Using a handle afterwards is an
+ *     error that cannot be detected.
  *   - Calls that can fail return a fathom_status and take `error`, a buffer for the message, which
  *     may be NULL. The message is a sentence: what was wrong, where, what to do. Outputs are left
- * as they were on failure, except where stated. Nothing throws, aborts or exits on bad input.
+ *     as they were on failure, except where stated. Nothing throws, aborts or exits on bad input.
  *   - Structures begin with `size`: set it to sizeof of the structure (a newer library then knows
  *     what an older caller has). Structures that the library fills keep to that size. Members that
  *     are zero or NULL mean the default.
@@ -20,7 +19,7 @@
  *     ends with a zero byte.
  *   - Enumerations are plain int32_t values; unknown ones are refused.
  *   - "Any thread" in a comment: the call may be made at the same time as any other call on the
- * same handle, except giving it back. "One thread at a time": the caller takes care of that.
+ *     same handle, except giving it back. "One thread at a time": the caller takes care of that.
  */
 #ifndef FATHOM_FATHOM_H
 #define FATHOM_FATHOM_H

@@ -45,6 +45,7 @@ class WrongUsage(unittest.TestCase):
     def test_unknown_command_and_option(self):
         self.assert_usage_error("fly", says="fly")
         self.assert_usage_error("--log-level", "error", "fly", says="fly")
+        self.assert_usage_error("--fly", says="--fly")
         for command in COMMANDS:
             self.assert_usage_error(command, MODEL, "--no-such-option", says="--no-such-option")
 
