@@ -176,7 +176,7 @@ TEST(HostileSafetensors, ManyOffendersAndStrangeNames) {
   std::string many = "{";
   for (int i = 0; i < 100'000; ++i) many += (i > 0 ? ",\"t" : "\"t") + std::to_string(i) + bad;
   for (const HostileCase& hostile : {
-           header("many offenders", many + "}", 0, {"(100000 problems)", "t0", "and 99950 more"}),
+           header("many offenders", many + "}", 0, {"(100000 problems)", "t0", "and 99000 more"}),
            header("control characters", "{\"\\u001b[2J\\n\\u0000" + bad + "}", 0,
                   {"\\x1b[2J\\x0a\\x00"}),
            header("ten megabytes of name", "{\"" + std::string(10'000'000, 'n') + bad + "}", 0,
