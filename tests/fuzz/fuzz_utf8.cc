@@ -22,10 +22,11 @@ void require(bool condition) {
   if (!condition) __builtin_trap();
 }
 
-// Every byte, some merges, the deepseek-v3 patterns, added tokens that begin like characters.
+// Every byte of UTF-8, some merges, the deepseek-v3 patterns, added tokens that begin like characters.
+// As in the released vocabularies, bytes that never occur in UTF-8 have no letter: "ø" is added.
 std::unique_ptr<fathom::Tokenizer> make_tokenizer() {
   json vocab;
-  for (int byte = 0; byte < 256; ++byte) {
+  for (int byte = 0; byte < 0xF8; ++byte) {
     const char raw = static_cast<char>(byte);
     vocab[fathom::to_byte_letters({&raw, 1})] = byte;
   }
