@@ -8,7 +8,7 @@ set -euo pipefail
 
 packages=(
   build-essential cmake ninja-build ccache git pkg-config
-  nlohmann-json3-dev libpcre2-dev libcli11-dev libspdlog-dev libfmt-dev libexpected-dev
+  nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev libexpected-dev
   libxxhash-dev libminizip-dev zlib1g-dev libutf8proc-dev libedit-dev
   libgtest-dev libgmock-dev librapidcheck-dev zstd python3 python3-venv
 )
