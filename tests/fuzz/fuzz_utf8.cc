@@ -22,8 +22,9 @@ void require(bool condition) {
   if (!condition) __builtin_trap();
 }
 
-// Every byte of UTF-8, some merges, the deepseek-v3 patterns, added tokens that begin like characters.
-// As in the released vocabularies, bytes that never occur in UTF-8 have no letter: "ø" is added.
+// Every byte of UTF-8, some merges, the deepseek-v3 patterns, added tokens that begin like
+// characters. As in the released vocabularies, bytes that never occur in UTF-8 have no letter: "ø"
+// is added.
 std::unique_ptr<fathom::Tokenizer> make_tokenizer() {
   json vocab;
   for (int byte = 0; byte < 0xF8; ++byte) {
