@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the distribution packages that fathom builds with (Debian 12, Ubuntu 22.04 and 24.04).
+# Installs the distribution packages that fathom builds with (Debian 12; meant for Ubuntu 22.04 and 24.04 too).
 # Idempotent: prints what is missing and installs only that, as root or through sudo.
 #   scripts/setup.sh           what `make run` and `make test` need
 #   scripts/setup.sh --fuzz    also clang with libFuzzer
