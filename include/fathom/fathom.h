@@ -50,7 +50,7 @@ enum {
   FATHOM_UNAVAILABLE = 6,      /* try again later: queue full, shutting down */
   FATHOM_CANCELLED = 7,
   FATHOM_INTERNAL = 8, /* a defect of fathom itself */
-  FATHOM_TIMEOUT = 9   /* fathom_queue_poll: the time is over */
+  FATHOM_TIMEOUT = 9   /* the time is over: of fathom_queue_poll, or of a request */
 };
 
 /* "ok", "invalid_argument", ...; "unknown" for other values. Static memory. Any thread. */

@@ -30,14 +30,14 @@ static_assert(FATHOM_OUT_OF_MEMORY == static_cast<int>(Code::kOutOfMemory));
 static_assert(FATHOM_UNAVAILABLE == static_cast<int>(Code::kUnavailable));
 static_assert(FATHOM_CANCELLED == static_cast<int>(Code::kCancelled));
 static_assert(FATHOM_INTERNAL == static_cast<int>(Code::kInternal));
+static_assert(FATHOM_TIMEOUT == static_cast<int>(Code::kTimeout));
 
 }  // namespace fathom::capi
 
 extern "C" {
 
 const char* fathom_status_name(int32_t status) {
-  if (status == FATHOM_TIMEOUT) return "timeout";
-  if (status < FATHOM_OK || status > FATHOM_INTERNAL) return "unknown";
+  if (status < FATHOM_OK || status > FATHOM_TIMEOUT) return "unknown";
   return fathom::code_name(static_cast<fathom::Code>(status));
 }
 

@@ -23,6 +23,8 @@ const char* code_name(Code code) {
       return "cancelled";
     case Code::kInternal:
       return "internal";
+    case Code::kTimeout:
+      return "timeout";
   }
   return "unknown";
 }

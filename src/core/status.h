@@ -17,6 +17,7 @@ enum class Code {
   kUnavailable,      // try again later (queue full, draining)
   kCancelled,
   kInternal,  // a defect of fathom itself
+  kTimeout,   // a request's time was over
 };
 
 // Outcome of an operation. `message` is a complete sentence for the user; empty iff ok.

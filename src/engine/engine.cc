@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <optional>
 #include <random>
 #include <utility>
@@ -35,6 +36,29 @@ std::vector<IdRange> sampleable_ids(int64_t vocab_size, const Tokenizer* tokeniz
   return ranges;
 }
 
+Status check_timeout(const char* name, double seconds) {
+  if (seconds >= 0 && std::isfinite(seconds)) return Status();
+  return Status(Code::kInvalidArgument,
+                fmt::format("{} is {}; it must be at least 0, and 0 means none.", name, seconds));
+}
+
+// Bounded, because all of them go into one event.
+Status check_prompt_logprobs(int32_t n, size_t prompt_tokens, int32_t row_width) {
+  constexpr size_t kMostEntries = size_t{1} << 24;
+  if (n < -1 || n > row_width) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("prompt_logprobs is {}; it must be between 0 and {}, or -1 for none.",
+                              n, row_width));
+  }
+  if (n > 0 && prompt_tokens > kMostEntries / static_cast<size_t>(n)) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("prompt_logprobs is {} for a prompt of {} tokens; at most {} entries "
+                              "are given in all.",
+                              n, prompt_tokens, kMostEntries));
+  }
+  return Status();
+}
+
 Status check_options(const EngineOptions& options) {
   const auto at_least_one = [](const char* name, int value) {
     return value >= 1 ? Status()
@@ -44,6 +68,7 @@ Status check_options(const EngineOptions& options) {
   FATHOM_RETURN_IF_ERROR(at_least_one("max_num_seqs", options.max_num_seqs));
   FATHOM_RETURN_IF_ERROR(at_least_one("max_num_batched_tokens", options.max_num_batched_tokens));
   FATHOM_RETURN_IF_ERROR(at_least_one("max_queued_requests", options.max_queued_requests));
+  FATHOM_RETURN_IF_ERROR(check_timeout("request_timeout_seconds", options.request_timeout_seconds));
   if (!KvCache::is_page_size(options.block_size)) {
     return Status(Code::kInvalidArgument,
                   fmt::format("block_size is {}; use 8, 16, 32, 64 or 128.", options.block_size));
@@ -67,8 +92,9 @@ struct Engine::Impl {
     return parts.chat_template ? &*parts.chat_template : nullptr;
   }
   Result<SamplingParams> complete(const SamplingParams& given, int64_t prompt_tokens,
-                                  uint64_t number) const;
-  Result<std::shared_ptr<TokenStream>> submit(Request request);
+                                  uint64_t number, bool scores_prompt) const;
+  Result<Submission> prepare(Request* request, uint64_t number) const;
+  Result<std::vector<std::shared_ptr<TokenStream>>> submit(Request request, std::optional<int> n);
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -114,8 +140,8 @@ Result<std::unique_ptr<Engine>> Engine::assemble(EngineParts parts, const Engine
 
 // Checks the parameters and fills in max_tokens and the seed.
 Result<SamplingParams> Engine::Impl::complete(const SamplingParams& given, int64_t prompt_tokens,
-                                              uint64_t number) const {
-  FATHOM_TRY(validate_sampling(given, shared.vocabulary.row_width));
+                                              uint64_t number, bool scores_prompt) const {
+  FATHOM_TRY(validate_sampling(given, shared.vocabulary.row_width, scores_prompt));
   SamplingParams params = given;
   if (params.max_tokens < 0) {
     const int64_t rest = std::max<int64_t>(1, max_model_len - prompt_tokens);
@@ -137,28 +163,80 @@ Result<SamplingParams> Engine::Impl::complete(const SamplingParams& given, int64
   return params;
 }
 
-Result<std::shared_ptr<TokenStream>> Engine::Impl::submit(Request request) {
+// Everything of a submission but its stream.
+Result<Submission> Engine::Impl::prepare(Request* request, uint64_t number) const {
   Submission submission;
   submission.submit_time = now_seconds();
-  const uint64_t number = submitted.fetch_add(1);
-  FATHOM_ASSIGN(submission.prompt, prompts->encode(request.prompt));
+  FATHOM_TRY(check_timeout("timeout_seconds", request->timeout_seconds));
+  FATHOM_ASSIGN(submission.prompt, prompts->encode(request->prompt));
+  FATHOM_TRY(check_prompt_logprobs(request->prompt_logprobs, submission.prompt.size(),
+                                   shared.vocabulary.row_width));
+  if (request->token_mask != nullptr && request->sampling.ignore_eos) {
+    return error(Code::kInvalidArgument,
+                 "ignore_eos does not go with structured output, which ends with end of sequence.");
+  }
   FATHOM_ASSIGN(submission.sampling,
-                complete(request.sampling, static_cast<int64_t>(submission.prompt.size()), number));
-  submission.priority = request.priority;
+                complete(request->sampling, static_cast<int64_t>(submission.prompt.size()), number,
+                         request->prompt_logprobs >= 0));
+  submission.priority = request->priority;
+  submission.cache_salt = std::move(request->cache_salt);
+  submission.prompt_logprobs = request->prompt_logprobs;
+  for (const double seconds : {request->timeout_seconds, options.request_timeout_seconds}) {
+    if (seconds > 0) {
+      submission.deadline = std::min(submission.deadline, submission.submit_time + seconds);
+    }
+  }
+  return submission;
+}
+
+// `choices`: absent for one answer under the request's own id.
+Result<std::vector<std::shared_ptr<TokenStream>>> Engine::Impl::submit(Request request,
+                                                                       std::optional<int> choices) {
+  const uint64_t number = submitted.fetch_add(1);
+  FATHOM_ASSIGN(const Submission first, prepare(&request, number));
   const std::string id = request.id.empty() ? fmt::format("request-{}", number) : request.id;
-  const size_t whole_answer = static_cast<size_t>(submission.sampling.max_tokens) + 1;
+  const size_t whole_answer = static_cast<size_t>(first.sampling.max_tokens) + 1;
   const size_t capacity =
       request.stream_capacity == 0 ? whole_answer : std::max<size_t>(1, request.stream_capacity);
-  submission.stream = std::make_shared<TokenStream>(id, capacity, std::move(request.on_event));
-  std::shared_ptr<TokenStream> stream = submission.stream;
-  FATHOM_TRY(loop->submit(std::move(submission)));
-  return stream;
+  std::vector<Submission> submissions;
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  for (int i = 0; i < choices.value_or(1); ++i) {
+    Submission& submission = submissions.emplace_back(first);
+    submission.sampling.seed = choice_seed(*first.sampling.seed, i);
+    if (request.token_mask != nullptr) {
+      submission.token_mask = i == 0 ? request.token_mask : request.token_mask->clone();
+    }
+    submission.stream = std::make_shared<TokenStream>(choices ? fmt::format("{}-{}", id, i) : id,
+                                                      capacity, request.on_event);
+    streams.push_back(submission.stream);
+  }
+  FATHOM_TRY(loop->submit(std::move(submissions)));
+  return streams;
+}
+
+uint64_t choice_seed(uint64_t seed, int i) {
+  if (i == 0) return seed;
+  const auto bits = philox4x32_10({static_cast<uint32_t>(i), 0, 0, 1},
+                                  {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+  return ((uint64_t{bits[1]} << 32) | bits[0]) >> 11;
 }
 
 Result<std::shared_ptr<TokenStream>> Engine::submit(Request request) {
-  Result<std::shared_ptr<TokenStream>> stream = impl_->submit(std::move(request));
-  if (!stream) impl_->loop->count_refusal();
-  return stream;
+  auto streams = impl_->submit(std::move(request), std::nullopt);
+  if (streams) return std::move(streams->front());
+  impl_->loop->count_refusal();
+  return error(std::move(streams).error());
+}
+
+Result<std::vector<std::shared_ptr<TokenStream>>> Engine::submit_many(Request request, int n) {
+  constexpr int kMostChoices = 128;
+  Result<std::vector<std::shared_ptr<TokenStream>>> streams =
+      n >= 1 && n <= kMostChoices
+          ? impl_->submit(std::move(request), n)
+          : error(Code::kInvalidArgument,
+                  fmt::format("n is {}; it must be between 1 and {}.", n, kMostChoices));
+  if (!streams) impl_->loop->count_refusal();
+  return streams;
 }
 
 void Engine::cancel(const std::string& request_id) {

@@ -17,6 +17,7 @@
 #include "text/tokenizer.h"
 #include "types/model_config.h"
 #include "types/sampling_params.h"
+#include "types/token_mask.h"
 
 namespace fathom {
 
@@ -30,8 +31,11 @@ struct EngineOptions {
   int block_size = 16;               // tokens per KV page: 8, 16, 32, 64 or 128
   uint64_t kv_memory_bytes = 0;      // 0 = from free memory and what max_num_seqs can use
   int64_t max_model_len = 0;  // tokens of prompt and answer; 0 = the model's, memory allowing
-  int max_queued_requests = 1 << 16;  // more are refused with kUnavailable
-  std::string chat_template_file;     // "" = the model's own
+  int max_queued_requests = 1 << 16;   // more are refused with kUnavailable
+  std::string chat_template_file;      // "" = the model's own
+  bool prefix_caching = true;          // full pages of equal beginnings are computed once; no bit
+                                       // of an answer depends on it
+  double request_timeout_seconds = 0;  // from submit to the last token, of every request; 0 = none
 };
 
 // A rendered conversation. All three are JSON texts; "" = absent.
@@ -51,8 +55,20 @@ using Prompt = std::variant<TokenPrompt, TextPrompt, ChatPrompt>;
 struct Request {
   std::string id;  // unique among live requests; "" = the engine makes one
   Prompt prompt;
-  SamplingParams sampling;     // start from Engine::default_sampling() for the model's defaults
-  int priority = 0;            // lower runs earlier; equal: first come, first served
+  SamplingParams sampling;  // start from Engine::default_sampling() for the model's defaults
+  int priority = 0;         // lower runs earlier; equal: first come, first served. Whoever was
+                            // overtaken often becomes urgent: nobody starves
+  std::string cache_salt;   // pages are shared only between requests with equal salts
+  // From submit to the last token; 0 = none. The shorter of this and request_timeout_seconds
+  // counts. When it is over, waiting or running, the request ends with kError and a kTimeout
+  // status; the tokens and text so far were delivered.
+  double timeout_seconds = 0;
+  // -1 = none. n: log-probabilities of every prompt token but the first, given those before it, and
+  // the n best there; in the first event. sampling.max_tokens may be 0 then: the request ends with
+  // kLength once the prompt was computed. Such prompts are always computed, not taken from the
+  // prefix cache.
+  int32_t prompt_logprobs = -1;
+  std::shared_ptr<TokenMask> token_mask;  // structured output; nullptr = none. Not with ignore_eos
   size_t stream_capacity = 0;  // events that may wait for the reader; 0 = the whole answer.
                                // A reader that falls further behind ends its request with an error
   std::function<void()> on_event;  // called by the engine's thread after each event; must be quick
@@ -63,7 +79,8 @@ struct EngineMetrics {
   int running = 0;  // sequences with KV pages
   int waiting = 0;  // accepted, not started or preempted
   int64_t kv_pages_total = 0;
-  int64_t kv_pages_used = 0;
+  int64_t kv_pages_used = 0;    // by running sequences
+  int64_t kv_pages_cached = 0;  // kept for the prefix cache only: taken when others need room
   uint64_t kv_memory_bytes = 0;
   uint64_t weight_bytes = 0;
   uint64_t requests_accepted = 0;
@@ -76,9 +93,17 @@ struct EngineMetrics {
   uint64_t completion_tokens = 0;  // sampled
   uint64_t recomputed_tokens = 0;  // rows spent on resuming preempted sequences
   uint64_t preemptions = 0;
+  uint64_t prefix_query_tokens = 0;  // prompt tokens looked up in the prefix cache
+  uint64_t prefix_hit_tokens = 0;    // of these, found
+  uint64_t prefix_evictions = 0;     // cached pages that made room
+  uint64_t timeouts = 0;             // of requests_failed, those whose time was over
   uint64_t steps = 0;
   double step_seconds = 0;  // time spent in steps
 };
+
+// The seed of choice i of a request with n > 1: the request's own for i = 0, else 53 bits of a
+// fixed hash of (seed, i).
+uint64_t choice_seed(uint64_t seed, int i);
 
 class Engine {
  public:
@@ -96,6 +121,11 @@ class Engine {
   // Checks everything at once (ranges, ids, length, whether it can ever fit) and refuses with a
   // message that has the numbers; what is accepted gets exactly one terminal event.
   Result<std::shared_ptr<TokenStream>> submit(Request request);
+  // `n` choices of one request (1 to 128), all accepted or none. Choice i has the id "ID-i" and the
+  // seed choice_seed(seed, i), so that each can be had again by itself. The prompt is computed
+  // once: the others wait for the first one's, then share its full pages and compute the rest of
+  // the last one; without prefix caching too.
+  Result<std::vector<std::shared_ptr<TokenStream>>> submit_many(Request request, int n);
   void cancel(const std::string& request_id);  // unknown or finished ids are ignored
   void drain();  // refuses new requests, returns when the last live one has finished
   EngineMetrics metrics() const;

@@ -8,8 +8,10 @@ namespace fathom {
 
 namespace {
 
-Sampler::Masks masks_for(const SamplingParams& params, const std::vector<int32_t>& stop_ids) {
+Sampler::Masks masks_for(const Submission& submission, const std::vector<int32_t>& stop_ids) {
+  const SamplingParams& params = submission.sampling;
   Sampler::Masks masks;
+  masks.structure = submission.token_mask;
   if (params.ignore_eos) masks.never = stop_ids;
   if (params.min_tokens > 0) {
     masks.until_min_tokens = stop_ids;
@@ -27,9 +29,10 @@ LiveRequest::LiveRequest(const Submission& submission, SequenceId id, const Shar
       params_(submission.sampling),
       stream_(submission.stream),
       sampler_(params_, params_.seed.value_or(0), shared.vocabulary, submission.prompt,
-               masks_for(params_, shared.stop_ids)),
+               masks_for(submission, shared.stop_ids)),
       stop_matcher_(params_.stop, params_.include_stop),
-      submit_time_(submission.submit_time) {
+      submit_time_(submission.submit_time),
+      deadline_(submission.deadline) {
   if (shared.tokenizer != nullptr) {
     detokenizer_.emplace(*shared.tokenizer, params_.skip_special_tokens);
   }
@@ -65,7 +68,7 @@ void LiveRequest::flush_text(StreamEvent* event) {
 }
 
 std::optional<StreamEvent> LiveRequest::take(const SampledToken& token, double now) {
-  sampler_.accept(token.id);
+  const Status accepted = sampler_.accept(token.id);
   ++usage_.completion_tokens;
   if (first_token_time_ < 0) first_token_time_ = now;
   last_token_time_ = now;
@@ -77,6 +80,12 @@ std::optional<StreamEvent> LiveRequest::take(const SampledToken& token, double n
   if (stopped_by_id) event.stop_token_id = token.id;
   if (detokenizer_ && (!stopped_by_id || params_.include_stop)) {
     append_text(detokenizer_->push(token.id), &event);
+  }
+  if (!accepted.ok()) {
+    flush_text(&event);
+    event.finish_reason = FinishReason::kError;
+    event.error = accepted;
+    return terminal(std::move(event), now);
   }
   const bool last = usage_.completion_tokens >= params_.max_tokens;
   if (stopped_by_id || stop_matcher_.stopped() || last) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +22,11 @@ struct Submission {
   std::vector<int32_t> prompt;
   SamplingParams sampling;  // max_tokens and seed are set
   int priority = 0;
-  double submit_time = 0;  // now_seconds()
+  std::string cache_salt;
+  int32_t prompt_logprobs = -1;
+  std::shared_ptr<TokenMask> token_mask;
+  double submit_time = 0;                                     // now_seconds()
+  double deadline = std::numeric_limits<double>::infinity();  // the same clock
   std::shared_ptr<TokenStream> stream;
 };
 
@@ -41,6 +46,8 @@ class LiveRequest {
   const std::string& request_id() const { return stream_->request_id(); }
   const Sampler& sampler() const { return sampler_; }
   int32_t completion_tokens() const { return usage_.completion_tokens; }
+  double submit_time() const { return submit_time_; }
+  double deadline() const { return deadline_; }
 
   void on_scheduled(double now);  // a step works on it
   void on_preempted() { ++usage_.preemptions; }
@@ -67,6 +74,7 @@ class LiveRequest {
 
   Usage usage_;
   double submit_time_;
+  double deadline_;
   double first_step_time_ = -1;  // -1 = not yet
   double first_token_time_ = -1;
   double last_token_time_ = -1;

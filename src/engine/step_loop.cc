@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <exception>
 #include <utility>
 
@@ -60,31 +61,38 @@ Status StepLoop::check(int64_t prompt_tokens, int64_t max_tokens) const {
   return scheduler_->check(prompt_tokens, max_tokens);
 }
 
-Status StepLoop::submit(Submission submission) {
-  const std::string id = submission.stream->request_id();
+Status StepLoop::refusal(const std::vector<Submission>& submissions) const {
+  if (draining_ || mailbox_.closing) {
+    return Status(Code::kUnavailable, "The engine is shutting down; no requests are accepted.");
+  }
+  for (const Submission& submission : submissions) {
+    if (accepted_.count(submission.stream->request_id()) == 0) continue;
+    return Status(Code::kInvalidArgument,
+                  fmt::format("A request with the id \"{}\" is running already.",
+                              submission.stream->request_id()));
+  }
+  const size_t running = static_cast<size_t>(parts_.scheduler.max_num_seqs);
+  const size_t limit = static_cast<size_t>(parts_.max_queued_requests) + running;
+  if (accepted_.size() + submissions.size() > limit) {
+    const size_t waiting = accepted_.size() > running ? accepted_.size() - running : 0;
+    return Status(Code::kUnavailable,
+                  fmt::format("{} requests are waiting already (max_queued_requests is {}); "
+                              "try again later.",
+                              waiting, parts_.max_queued_requests));
+  }
+  return Status();
+}
+
+Status StepLoop::submit(std::vector<Submission> submissions) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const size_t limit = static_cast<size_t>(parts_.max_queued_requests) +
-                         static_cast<size_t>(parts_.scheduler.max_num_seqs);
-    Status refusal;
-    if (draining_ || mailbox_.closing) {
-      refusal =
-          Status(Code::kUnavailable, "The engine is shutting down; no requests are accepted.");
-    } else if (accepted_.count(id) != 0) {
-      refusal = Status(Code::kInvalidArgument,
-                       fmt::format("A request with the id \"{}\" is running already.", id));
-    } else if (accepted_.size() >= limit) {
-      refusal = Status(Code::kUnavailable,
-                       fmt::format("{} requests are waiting already (max_queued_requests is {}); "
-                                   "try again later.",
-                                   accepted_.size() - parts_.scheduler.max_num_seqs,
-                                   parts_.max_queued_requests));
+    FATHOM_RETURN_IF_ERROR(refusal(submissions));
+    for (Submission& submission : submissions) {
+      accepted_.insert(submission.stream->request_id());
+      mailbox_.submissions.push_back(std::move(submission));
     }
-    if (!refusal.ok()) return refusal;
-    accepted_.insert(id);
-    ++accepted_count_;
-    ++open_streams_;
-    mailbox_.submissions.push_back(std::move(submission));
+    accepted_count_ += submissions.size();
+    open_streams_ += submissions.size();
   }
   work_.notify_all();
   return Status();
@@ -126,6 +134,7 @@ void StepLoop::run() {
     for (Submission& submission : mail.submissions) accept(std::move(submission));
     for (const std::string& id : mail.cancellations) cancel_live(id);
     if (mail.closing) return close_all();
+    end_overdue(now_seconds());
     if (!live_.empty()) step();
     publish();
   }
@@ -141,6 +150,7 @@ void StepLoop::accept(Submission submission) {
   const SequenceId id = next_id_++;
   auto request = std::make_unique<LiveRequest>(submission, id, parts_.shared);
   names_[request->request_id()] = id;
+  if (std::isfinite(submission.deadline)) deadlines_.insert({submission.deadline, id});
   live_[id] = std::move(request);
   const Status status = scheduler_->add(id, std::move(submission.prompt),
                                         submission.sampling.max_tokens, submission.priority);
@@ -150,6 +160,19 @@ void StepLoop::accept(Submission submission) {
 void StepLoop::cancel_live(const std::string& request_id) {
   const auto found = names_.find(request_id);
   if (found != names_.end()) end(found->second, FinishReason::kCancelled, Status());
+}
+
+void StepLoop::end_overdue(double now) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const SequenceId id = deadlines_.begin()->second;
+    const LiveRequest& request = *live_.at(id);
+    ++counters_.timeouts;
+    end(id, FinishReason::kError,
+        Status(Code::kTimeout, fmt::format("The request's time is over: it was given {:.3f} "
+                                           "seconds and had {} tokens by then.",
+                                           request.deadline() - request.submit_time(),
+                                           request.completion_tokens())));
+  }
 }
 
 void StepLoop::end(SequenceId id, FinishReason reason, const Status& status) {
@@ -176,6 +199,7 @@ void StepLoop::retire(SequenceId id, StreamEvent terminal) {
   const std::unique_ptr<LiveRequest> request = std::move(found->second);
   live_.erase(found);
   names_.erase(request->request_id());
+  deadlines_.erase({request->deadline(), id});
   scheduler_->remove(id);
   publish();
   {

@@ -46,7 +46,7 @@ class StepLoop {
 
   // Any thread.
   Status check(int64_t prompt_tokens, int64_t max_tokens) const;  // whether it can ever fit
-  Status submit(Submission submission);
+  Status submit(std::vector<Submission> submissions);             // all or none
   void count_refusal();
   void cancel(const std::string& request_id);
   void drain();
@@ -62,9 +62,11 @@ class StepLoop {
   explicit StepLoop(Parts parts) : parts_(std::move(parts)) {}
 
   void run();
+  Status refusal(const std::vector<Submission>& submissions) const;  // holding the mutex
   Mailbox wait_for_work();
   void accept(Submission submission);
   void cancel_live(const std::string& request_id);
+  void end_overdue(double now);
   void step();
   Status compute();
   void sample_rows();
@@ -83,6 +85,7 @@ class StepLoop {
   // The loop's own.
   std::unordered_map<SequenceId, std::unique_ptr<LiveRequest>> live_;
   std::map<std::string, SequenceId> names_;
+  std::set<std::pair<double, SequenceId>> deadlines_;  // of live requests that have one
   SequenceId next_id_ = 0;
   ScheduledStep step_;
   std::vector<float> logits_;                 // [logit rows, vocab_size]

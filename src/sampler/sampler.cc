@@ -87,14 +87,21 @@ Sampler::Sampler(const SamplingParams& params, uint64_t seed, const SamplerVocab
   for (const int32_t id : prompt) seen_[id].in_prompt = true;
 }
 
-void Sampler::accept(int32_t id) {
+Status Sampler::accept(int32_t id) {
   ++chosen_;
   if (penalties_) ++seen_[id].count;
+  return masks_.structure != nullptr ? masks_.structure->accept(id) : Status();
+}
+
+// A finished structure leaves nothing but end of sequence, which min_tokens would mask.
+bool Sampler::waits_for_min_tokens() const {
+  return chosen_ < params_.min_tokens &&
+         (masks_.structure == nullptr || !masks_.structure->finished());
 }
 
 bool Sampler::plain() const {
   return params_.logit_bias.empty() && !penalties_ && masks_.never.empty() &&
-         chosen_ >= params_.min_tokens;
+         !waits_for_min_tokens() && (masks_.structure == nullptr || !masks_.structure->active());
 }
 
 // Writes the row that decides: bias, penalties, masks.
@@ -115,8 +122,18 @@ void Sampler::adjust(const float* logits, SamplerScratch* scratch) const {
     row[id] = std::min(logit, std::numeric_limits<float>::max());
   }
   for (const int32_t id : masks_.never) row[id] = kMasked;
-  if (chosen_ < params_.min_tokens) {
+  if (waits_for_min_tokens()) {
     for (const int32_t id : masks_.until_min_tokens) row[id] = kMasked;
+  }
+  if (masks_.structure != nullptr && masks_.structure->active()) mask_structure(scratch);
+}
+
+void Sampler::mask_structure(SamplerScratch* scratch) const {
+  const size_t width = static_cast<size_t>(vocabulary_->row_width);
+  scratch->allowed.resize((width + 31) / 32);
+  masks_.structure->allowed(&scratch->allowed);
+  for (size_t id = 0; id < width; ++id) {
+    if ((scratch->allowed[id / 32] >> (id % 32) & 1) == 0) scratch->row[id] = kMasked;
   }
 }
 
@@ -132,9 +149,10 @@ Result<SampledToken> Sampler::sample(const float* logits, int64_t position,
                                         : draw(position, scratch);
   }
   if (token.id < 0) {
-    return error(
-        Code::kInvalidArgument,
-        "Every token is masked: logit_bias, min_tokens or ignore_eos leave none to choose.");
+    return error(Code::kInvalidArgument,
+                 "Every token is masked: logit_bias, min_tokens, ignore_eos or the structure that "
+                 "the answer "
+                 "must have leave none to choose.");
   }
   if (params_.logprobs >= 0) {
     token.logprobs =

@@ -1,12 +1,13 @@
 // Sampler: a row of logits to a token, as a pure function of the row, the request and the position.
 //
-// Order of operations: logit_bias; repetition, then frequency and presence penalty; masks of ids;
-// temperature; top-k; min-p; top-p (over what top-k and min-p left); one Philox draw keyed by
-// (seed, position). Sums run in a fixed order and exp is our own, so the token is the same on every
-// machine that has the same logits.
+// Order of operations: logit_bias; repetition, then frequency and presence penalty; masks of ids,
+// the token mask of structured output among them; temperature; top-k; min-p; top-p (over what top-k
+// and min-p left); one Philox draw keyed by (seed, position). Sums run in a fixed order and exp is
+// our own, so the token is the same on every machine that has the same logits.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "core/status.h"
 #include "types/sampling_params.h"
 #include "types/token_logprobs.h"
+#include "types/token_mask.h"
 
 namespace fathom {
 
@@ -29,8 +31,9 @@ struct SamplerVocabulary {
   std::vector<IdRange> allowed;  // ids that have a token, ascending; others are never chosen
 };
 
-// Ranges and ids. `row_width`: see SamplerVocabulary.
-Status validate_sampling(const SamplingParams& params, int32_t row_width);
+// Ranges and ids. `row_width`: see SamplerVocabulary. `scores_prompt`: max_tokens may be 0.
+Status validate_sampling(const SamplingParams& params, int32_t row_width,
+                         bool scores_prompt = false);
 
 struct SampledToken {
   int32_t id = -1;
@@ -39,9 +42,10 @@ struct SampledToken {
 
 // Memory that sampling a row needs; one per thread, reused.
 struct SamplerScratch {
-  std::vector<float> row;       // [row_width] after bias, penalties and masks
-  std::vector<int32_t> ids;     // candidates
-  std::vector<double> weights;  // of the candidates
+  std::vector<float> row;         // [row_width] after bias, penalties and masks
+  std::vector<uint32_t> allowed;  // [(row_width + 31) / 32] of a token mask
+  std::vector<int32_t> ids;       // candidates
+  std::vector<double> weights;    // of the candidates
 };
 
 // The sampling state of one request. Used by one thread at a time; different samplers may run in
@@ -51,6 +55,7 @@ class Sampler {
   struct Masks {
     std::vector<int32_t> never;             // ids that are not wanted (ignore_eos: end of sequence)
     std::vector<int32_t> until_min_tokens;  // ids masked until min_tokens were chosen
+    std::shared_ptr<TokenMask> structure;   // nullptr = none
   };
   // `params` must be valid; `vocabulary` must outlive the sampler. `prompt` counts for the
   // repetition penalty.
@@ -60,7 +65,7 @@ class Sampler {
   // The token at `position` (tokens before it). Greedy (temperature 0): the largest logit, lowest
   // id on ties. An error if a logit is not finite or no id is left. Changes nothing: accept() does.
   Result<SampledToken> sample(const float* logits, int64_t position, SamplerScratch* scratch) const;
-  void accept(int32_t id);  // the token was taken
+  Status accept(int32_t id);  // the token was taken; an error is the token mask's
 
  private:
   struct Seen {
@@ -68,6 +73,8 @@ class Sampler {
     int32_t count = 0;  // in the answer
   };
   bool plain() const;  // the raw row decides
+  bool waits_for_min_tokens() const;
+  void mask_structure(SamplerScratch* scratch) const;
   void adjust(const float* logits, SamplerScratch* scratch) const;
   int32_t draw(int64_t position, SamplerScratch* scratch) const;
 

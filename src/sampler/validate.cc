@@ -38,7 +38,7 @@ Status check_ids(const SamplingParams& params, int32_t row_width) {
 
 }  // namespace
 
-Status validate_sampling(const SamplingParams& params, int32_t row_width) {
+Status validate_sampling(const SamplingParams& params, int32_t row_width, bool scores_prompt) {
   // Each comparison is written so that NaN fails it.
   if (!(params.temperature >= 0 && params.temperature <= 1000)) {
     return outside("temperature", params.temperature, "between 0 and 1000");
@@ -59,12 +59,12 @@ Status validate_sampling(const SamplingParams& params, int32_t row_width) {
   if (!(params.frequency_penalty >= -2 && params.frequency_penalty <= 2)) {
     return outside("frequency_penalty", params.frequency_penalty, "between -2 and 2");
   }
-  if (params.max_tokens < -1 || params.max_tokens == 0) {
+  if (params.max_tokens < -1 || (params.max_tokens == 0 && !scores_prompt)) {
     return outside("max_tokens", params.max_tokens,
-                   "at least 1, or -1 for the rest of the context");
+                   "at least 1, or -1 for the rest of the context; 0 only with prompt_logprobs");
   }
   if (params.min_tokens < 0) return outside("min_tokens", params.min_tokens, "at least 0");
-  if (params.max_tokens > 0 && params.min_tokens > params.max_tokens) {
+  if (params.max_tokens >= 0 && params.min_tokens > params.max_tokens) {
     return outside("min_tokens", params.min_tokens,
                    fmt::format("at most max_tokens ({})", params.max_tokens).c_str());
   }

@@ -25,18 +25,22 @@ const char* finish_reason_name(FinishReason reason);  // "stop", "length", "canc
 // What a request cost. Seconds; queue + prefill + decode = submit to the last token.
 struct Usage {
   int32_t prompt_tokens = 0;
-  int32_t completion_tokens = 0;  // the token that stopped the request included
-  int32_t preemptions = 0;        // times its pages were taken away and computed again
-  double queue_seconds = 0;       // submit to the first step that worked on it
-  double prefill_seconds = 0;     // from there to the first token
-  double decode_seconds = 0;      // from there to the last token
-  uint64_t seed = 0;              // the one that was used, also when the request gave none
+  int32_t completion_tokens = 0;     // the token that stopped the request included
+  int32_t cached_prompt_tokens = 0;  // of the prompt, not computed but found in the prefix cache
+  int32_t preemptions = 0;           // times its pages were taken away and computed again
+  double queue_seconds = 0;          // submit to the first step that worked on it
+  double prefill_seconds = 0;        // from there to the first token
+  double decode_seconds = 0;         // from there to the last token
+  uint64_t seed = 0;                 // the one that was used, also when the request gave none
 };
 
 struct StreamEvent {
   std::vector<int32_t> token_ids;       // new tokens, in order
   std::string text;                     // text that became certain; valid UTF-8, may be empty
   std::vector<TokenLogprobs> logprobs;  // one per token if asked for
+  // First event only, if Request::prompt_logprobs asked for them: [prompt tokens], of each token
+  // given those before it. The first token has none: entry 0 is 0 and without `top`.
+  std::vector<TokenLogprobs> prompt_logprobs;
 
   bool finished = false;  // the terminal event: nothing follows. It may carry tokens and text.
   FinishReason finish_reason = FinishReason::kStop;

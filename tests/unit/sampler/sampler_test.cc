@@ -30,7 +30,7 @@ int32_t sample(const SamplingParams& params, const std::vector<float>& row,
                const Sampler::Masks& masks = {}, uint64_t seed = 1) {
   const SamplerVocabulary vocabulary = all_of(static_cast<int32_t>(row.size()));
   Sampler sampler(params, seed, vocabulary, prompt, masks);
-  for (const int32_t id : answer) sampler.accept(id);
+  for (const int32_t id : answer) EXPECT_TRUE(sampler.accept(id).ok());
   SamplerScratch scratch;
   const auto token =
       sampler.sample(row.data(), static_cast<int64_t>(prompt.size() + answer.size()), &scratch);
