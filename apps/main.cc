@@ -21,6 +21,7 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  fathom run deepseek-ai/DeepSeek-V2-Lite-Chat \"Why is the sky blue?\"\n"
     "  fathom chat ./my-model --system \"Answer in one sentence.\"\n"
+    "  fathom serve ./my-model --port 8000\n"
     "  fathom inspect ./my-model --context 32768\n"
     "  fathom verify ./my-model\n"
     "Exit codes: 0 success, 1 failure while running, 2 wrong usage, 130 interrupted by Ctrl-C.\n"
@@ -36,10 +37,10 @@ int run(int argc, char** argv) {
   app.footer(kFooter);
   app.set_version_flag("--version", "fathom " FATHOM_VERSION);
   app.set_help_all_flag("--help-all", "Print the help of all commands and exit");
-  std::string level = "warning";
-  app.add_option("--log-level", level, "What is logged to standard error")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error", "off"}))
-      ->capture_default_str();
+  std::string level;
+  app.add_option("--log-level", level,
+                 "What is logged to standard error (default: info for serve, else warning)")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error", "off"}));
   app.fallthrough();  // --log-level may stand after the command too
   app.require_subcommand(1);
 
@@ -52,6 +53,7 @@ int run(int argc, char** argv) {
   add_render(app, action);
   add_verify(app, action);
   add_bench(app, action);
+  add_serve(app, action);
 
   try {
     app.parse(argc, argv);
@@ -73,6 +75,7 @@ int run(int argc, char** argv) {
                      chosen.empty() ? "" : chosen.front()->get_name() + " "));
     return kExitUsage;
   }
+  if (level.empty()) level = app.got_subcommand("serve") ? "info" : "warning";
   set_up_log(level);
   return action();
 }

@@ -139,6 +139,13 @@ ModelOptions model_options(const ModelFlags& flags) {
   return options;
 }
 
+CLI::Option* add_size_option(CLI::App& command, const std::string& name, uint64_t& value,
+                             const std::string& text) {
+  return command.add_option(name, value, text)
+      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::Validator(check_size, ""));  // runs before the one above
+}
+
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   add_model_flags(command, flags.model);
   const auto group = "Engine options";
@@ -152,11 +159,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->capture_default_str()
       ->group(group);
-  command
-      .add_option("--kv-memory", flags.kv_memory,
+  add_size_option(command, "--kv-memory", flags.kv_memory,
                   "Memory for the KV cache, e.g. 2GiB; 0 = from free memory")
-      ->transform(CLI::AsSizeValue(false))
-      ->transform(CLI::Validator(check_size, ""))  // runs before the one above
       ->group(group);
 }
 

@@ -29,6 +29,10 @@ void add_config_override(CLI::App& command, std::vector<std::string>& overrides)
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 ModelOptions model_options(const ModelFlags& flags);
 
+// A number of bytes with an optional unit: 512MiB.
+CLI::Option* add_size_option(CLI::App& command, const std::string& name, uint64_t& value,
+                             const std::string& text);
+
 struct EngineFlags {
   ModelFlags model;
   int block_size = 16;

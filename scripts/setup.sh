@@ -10,6 +10,7 @@ packages=(
   build-essential cmake ninja-build ccache git pkg-config
   nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev libexpected-dev
   libxxhash-dev libminizip-dev zlib1g-dev libutf8proc-dev libedit-dev
+  libboost-dev libssl-dev prometheus-cpp-dev
   libgtest-dev libgmock-dev librapidcheck-dev zstd python3 python3-venv
 )
 for option in "$@"; do

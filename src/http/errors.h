@@ -1,0 +1,26 @@
+// Error bodies in the form that the client of an endpoint expects.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "http/exchange.h"
+
+namespace fathom {
+
+struct HttpError {
+  int status = 500;
+  std::string message;  // a complete sentence
+  std::string code;     // "invalid_api_key", ...; "" = null
+  std::string param;    // the field at fault; "" = null
+};
+
+// Anthropic's form {"type": "error", "error": {"type", "message"}, "request_id"} below
+// /v1/messages; OpenAI's {"error": {"message", "type", "param", "code"}} elsewhere.
+HttpResponse error_response(const HttpError& error, std::string_view path,
+                            std::string_view request_id);
+
+// The terminal event of a stream that the server must cut, in the same forms.
+std::string error_event(const HttpError& error, std::string_view path, std::string_view request_id);
+
+}  // namespace fathom
