@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "apps/commands.h"
+#include "apps/demo.h"
 
 namespace fathom::apps {
 namespace {
@@ -73,6 +74,12 @@ void add_access_flags(CLI::App& command, ServeFlags& flags) {
       ->check(CLI::Range(0.0, kMaxSeconds))
       ->capture_default_str()
       ->group(group);
+  command
+      .add_option(
+          "--request-log", flags.request_log,
+          "Append every answered request, with its prompt and answer, to this file; `fathom "
+          "replay` checks that the same bytes come again")
+      ->group(group);
   command.add_option("--log-format", flags.log_format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str()
@@ -107,6 +114,11 @@ void add_batch_flags(CLI::App& command, ServeFlags& flags) {
                   "for models that are stored so")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float", "half", "float16"}))
       ->capture_default_str()
+      ->group(group);
+  add_template_kwargs(command, flags.template_kwargs);
+  command
+      .add_flag("--thinking,!--no-thinking", flags.thinking,
+                "Whether models that can do both think first, where a request does not say")
       ->group(group);
   command
       .add_option("--chat-template", flags.chat_template,

@@ -20,7 +20,10 @@ struct ServeFlags {
   bool prefix_caching = true;
   std::string dtype = "auto";
   std::string chat_template;
-  double request_timeout = 0;  // seconds; 0 = none
+  double request_timeout = 0;                // seconds; 0 = none
+  std::vector<std::string> template_kwargs;  // "key=value", of every chat
+  std::optional<bool> thinking;
+  std::string request_log;  // file; "" = none
 
   ServerOptions server;
   uint64_t max_body_bytes = 32ull << 20;

@@ -13,11 +13,13 @@
 
 #include "apps/commands.h"
 #include "apps/console.h"
+#include "apps/demo.h"
 #include "apps/generate.h"
 #include "apps/serve.h"
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "http/api/api_service.h"
 
 namespace fathom::apps {
 namespace {
@@ -90,6 +92,7 @@ class ServerProcess {
   Status start();
   void load();
   void on_loaded(Result<std::unique_ptr<Engine>> engine);
+  Result<ApiOptions> api_options() const;
   void wait_for_signal();
   void on_signal(int number);
   void reload_keys();
@@ -178,8 +181,25 @@ void ServerProcess::on_loaded(Result<std::unique_ptr<Engine>> engine) {
     return;
   }
   metrics_.set_engine([this] { return engine_->metrics(); });
-  server_->serve({});
+  Result<ApiOptions> api = api_options();
+  if (!api) {
+    finish(fail(api.error()));
+    return;
+  }
+  server_->serve(ApiService(*engine_, std::move(*api), metrics_).routes());
   print_summary();
+}
+
+Result<ApiOptions> ServerProcess::api_options() const {
+  ApiOptions options;
+  options.served_model_names = names_;
+  options.chat_template_kwargs = template_kwargs_object(flags_.template_kwargs);
+  options.thinking = flags_.thinking;
+  options.request_timeout_seconds = flags_.request_timeout;
+  if (!flags_.request_log.empty()) {
+    FATHOM_ASSIGN(options.request_log, open_request_log(flags_.request_log));
+  }
+  return options;
 }
 
 void ServerProcess::wait_for_signal() {
