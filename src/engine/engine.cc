@@ -130,7 +130,7 @@ Result<std::unique_ptr<Engine>> Engine::assemble(EngineParts parts, const Engine
   loop.model = &model;
   loop.shared = engine.shared;
   loop.scheduler = {engine.options.max_num_seqs, engine.options.max_num_batched_tokens,
-                    memory.max_model_len};
+                    memory.max_model_len, options.prefix_caching};
   loop.block_size = options.block_size;
   loop.page_count = memory.page_count;
   loop.max_queued_requests = options.max_queued_requests;
@@ -203,6 +203,8 @@ Result<std::vector<std::shared_ptr<TokenStream>>> Engine::Impl::submit(Request r
   for (int i = 0; i < choices.value_or(1); ++i) {
     Submission& submission = submissions.emplace_back(first);
     submission.sampling.seed = choice_seed(*first.sampling.seed, i);
+    if (choices > 1) submission.choice = i;
+    if (i > 0) submission.prompt_logprobs = -1;
     if (request.token_mask != nullptr) {
       submission.token_mask = i == 0 ? request.token_mask : request.token_mask->clone();
     }

@@ -124,7 +124,8 @@ class Engine {
   // `n` choices of one request (1 to 128), all accepted or none. Choice i has the id "ID-i" and the
   // seed choice_seed(seed, i), so that each can be had again by itself. The prompt is computed
   // once: the others wait for the first one's, then share its full pages and compute the rest of
-  // the last one; without prefix caching too.
+  // the last one; without prefix caching too. prompt_logprobs, equal for all, come with choice 0
+  // only.
   Result<std::vector<std::shared_ptr<TokenStream>>> submit_many(Request request, int n);
   void cancel(const std::string& request_id);  // unknown or finished ids are ignored
   void drain();  // refuses new requests, returns when the last live one has finished

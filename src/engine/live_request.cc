@@ -31,6 +31,7 @@ LiveRequest::LiveRequest(const Submission& submission, SequenceId id, const Shar
       sampler_(params_, params_.seed.value_or(0), shared.vocabulary, submission.prompt,
                masks_for(submission, shared.stop_ids)),
       stop_matcher_(params_.stop, params_.include_stop),
+      wanted_prompt_logprobs_(submission.prompt_logprobs),
       submit_time_(submission.submit_time),
       deadline_(submission.deadline) {
   if (shared.tokenizer != nullptr) {
@@ -38,6 +39,11 @@ LiveRequest::LiveRequest(const Submission& submission, SequenceId id, const Shar
   }
   usage_.prompt_tokens = static_cast<int32_t>(submission.prompt.size());
   usage_.seed = params_.seed.value_or(0);
+  if (wanted_prompt_logprobs_ >= 0) prompt_logprobs_.emplace_back();  // of the first token: none
+}
+
+void LiveRequest::on_admitted(int64_t cached) {
+  if (first_step_time_ < 0) usage_.cached_prompt_tokens = static_cast<int32_t>(cached);
 }
 
 void LiveRequest::on_scheduled(double now) {
@@ -67,6 +73,19 @@ void LiveRequest::flush_text(StreamEvent* event) {
   event->text += stop_matcher_.finish();
 }
 
+void LiveRequest::add_prompt_logprobs(TokenLogprobs entry) {
+  prompt_logprobs_.push_back(std::move(entry));
+}
+
+StreamEvent LiveRequest::finish_scoring(double now) {
+  first_token_time_ = now;
+  last_token_time_ = now;
+  StreamEvent event;
+  event.prompt_logprobs = std::move(prompt_logprobs_);
+  event.finish_reason = FinishReason::kLength;
+  return terminal(std::move(event), now);
+}
+
 std::optional<StreamEvent> LiveRequest::take(const SampledToken& token, double now) {
   const Status accepted = sampler_.accept(token.id);
   ++usage_.completion_tokens;
@@ -75,6 +94,7 @@ std::optional<StreamEvent> LiveRequest::take(const SampledToken& token, double n
 
   StreamEvent event;
   event.token_ids.push_back(token.id);
+  if (usage_.completion_tokens == 1) event.prompt_logprobs = std::move(prompt_logprobs_);
   if (token.logprobs) event.logprobs.push_back(*token.logprobs);
   const bool stopped_by_id = is_stop_id(token.id);
   if (stopped_by_id) event.stop_token_id = token.id;

@@ -25,7 +25,8 @@ struct Submission {
   std::string cache_salt;
   int32_t prompt_logprobs = -1;
   std::shared_ptr<TokenMask> token_mask;
-  double submit_time = 0;                                     // now_seconds()
+  int choice = -1;         // of n > 1: its index; the submissions of all choices follow one another
+  double submit_time = 0;  // now_seconds()
   double deadline = std::numeric_limits<double>::infinity();  // the same clock
   std::shared_ptr<TokenStream> stream;
 };
@@ -49,8 +50,16 @@ class LiveRequest {
   double submit_time() const { return submit_time_; }
   double deadline() const { return deadline_; }
 
-  void on_scheduled(double now);  // a step works on it
+  void on_admitted(int64_t cached);  // it got pages; so many positions were in the prefix cache
+  void on_scheduled(double now);     // a step works on it
   void on_preempted() { ++usage_.preemptions; }
+
+  // The score of the next prompt token, from the second on.
+  void add_prompt_logprobs(TokenLogprobs entry);
+  int32_t wanted_prompt_logprobs() const { return wanted_prompt_logprobs_; }  // -1 = none
+  bool wants_tokens() const { return params_.max_tokens > 0; }                // false: only scores
+  // The prompt was computed and no tokens are wanted: the terminal event.
+  StreamEvent finish_scoring(double now);
 
   // Takes the next token. Pushes its event, unless it is the terminal one, which is returned.
   std::optional<StreamEvent> take(const SampledToken& token, double now);
@@ -71,6 +80,8 @@ class LiveRequest {
   Sampler sampler_;
   std::optional<IncrementalDetokenizer> detokenizer_;
   StopMatcher stop_matcher_;
+  int32_t wanted_prompt_logprobs_;
+  std::vector<TokenLogprobs> prompt_logprobs_;  // so far; moved into the first event
 
   Usage usage_;
   double submit_time_;

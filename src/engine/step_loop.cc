@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "sampler/logprobs.h"
 
 namespace fathom {
 
@@ -152,9 +153,20 @@ void StepLoop::accept(Submission submission) {
   names_[request->request_id()] = id;
   if (std::isfinite(submission.deadline)) deadlines_.insert({submission.deadline, id});
   live_[id] = std::move(request);
-  const Status status = scheduler_->add(id, std::move(submission.prompt),
-                                        submission.sampling.max_tokens, submission.priority);
+  const Status status = scheduler_->add(id, spec_of(&submission, id));
   if (!status.ok()) end(id, FinishReason::kError, status);
+}
+
+SequenceSpec StepLoop::spec_of(Submission* submission, SequenceId id) {
+  SequenceSpec spec;
+  spec.prompt = std::move(submission->prompt);
+  spec.max_tokens = submission->sampling.max_tokens;
+  spec.priority = submission->priority;
+  spec.salt = std::move(submission->cache_salt);
+  spec.score_prompt = submission->prompt_logprobs >= 0;
+  if (submission->choice == 0) group_ = id;
+  if (submission->choice >= 0) spec.group = group_;
+  return spec;
 }
 
 void StepLoop::cancel_live(const std::string& request_id) {
@@ -225,6 +237,7 @@ void StepLoop::step() {
     live_.at(id)->on_preempted();
     ++counters_.preemptions;
   }
+  for (const Admission& a : step_.admitted) live_.at(a.id)->on_admitted(a.cached);
   for (const ScheduledRows& rows : step_.sequences) live_.at(rows.id)->on_scheduled(begin);
   Status status =
       step_.empty() ? Status(Code::kInternal, "The scheduler found nothing to do.") : compute();
@@ -253,51 +266,81 @@ Status StepLoop::compute() try {
   return Status(Code::kOutOfMemory, fmt::format("The forward pass failed: {}.", exception.what()));
 }
 
-// Rows are shared out among the threads; each row's token depends on that row alone.
+// Rows are shared out among the threads; what comes of each depends on that row alone.
 void StepLoop::sample_rows() {
-  sampled_.clear();
+  tasks_.clear();
   for (const ScheduledRows& rows : step_.sequences) {
-    if (rows.logit_row >= 0) sampled_.push_back(rows.id);
-  }
-  tokens_.assign(sampled_.size(), SampledToken());
-  const size_t width = static_cast<size_t>(parts_.model->config().vocab_size);
-  const auto sample_row = [&](int64_t row, int worker) {
-    const SequenceId id = sampled_[row];
-    const int64_t position = static_cast<int64_t>(scheduler_->tokens(id).size());
-    try {
-      tokens_[row] =
-          live_.at(id)->sampler().sample(&logits_[row * width], position, &scratch_[worker]);
-    } catch (const std::exception& exception) {
-      tokens_[row] =
-          error(Code::kOutOfMemory, fmt::format("Sampling failed: {}.", exception.what()));
+    for (int32_t i = 0; i < rows.scored; ++i) {
+      RowTask& task = tasks_.emplace_back();
+      task.id = rows.id;
+      task.logit_row = rows.scored_row + i;
+      task.scored_token = scheduler_->tokens(rows.id)[rows.scored_position + i + 1];
     }
-  };
-  parts_.model->pool().parallel_for(static_cast<int64_t>(sampled_.size()), sample_row);
+    if (rows.logit_row < 0) continue;
+    RowTask& task = tasks_.emplace_back();
+    task.id = rows.id;
+    task.logit_row = rows.logit_row;
+  }
+  parts_.model->pool().parallel_for(
+      static_cast<int64_t>(tasks_.size()),
+      [this](int64_t i, int worker) { run_task(&tasks_[i], &scratch_[worker]); });
+}
+
+void StepLoop::run_task(RowTask* task, SamplerScratch* scratch) {
+  const LiveRequest& request = *live_.at(task->id);
+  const size_t width = static_cast<size_t>(parts_.model->config().vocab_size);
+  const float* row = &logits_[static_cast<size_t>(task->logit_row) * width];
+  try {
+    if (task->scored_token >= 0) {
+      task->score = score_token(row, parts_.shared.vocabulary, task->scored_token,
+                                request.wanted_prompt_logprobs(), &scratch->ids);
+    } else if (request.wants_tokens()) {
+      const int64_t position = static_cast<int64_t>(scheduler_->tokens(task->id).size());
+      task->token = request.sampler().sample(row, position, scratch);
+    }
+  } catch (const std::exception& exception) {
+    task->token = error(Code::kOutOfMemory, fmt::format("Sampling failed: {}.", exception.what()));
+    task->score = error(task->token.error());
+  }
 }
 
 void StepLoop::deliver(double now) {
-  for (size_t row = 0; row < sampled_.size(); ++row) {
-    const SequenceId id = sampled_[row];
-    LiveRequest& request = *live_.at(id);
-    if (!tokens_[row]) {
-      end(id, FinishReason::kError, tokens_[row].error());
-      continue;
-    }
-    if (request.completion_tokens() == 0) {
-      counters_.prompt_tokens += scheduler_->tokens(id).size();
-    }
-    ++counters_.completion_tokens;
-    if (std::optional<StreamEvent> terminal = request.take(*tokens_[row], now)) {
-      retire(id, std::move(*terminal));
-    } else {
-      scheduler_->append(id, tokens_[row]->id);
+  for (size_t i = 0; i < tasks_.size();) {
+    const SequenceId id = tasks_[i].id;
+    bool alive = true;
+    for (; i < tasks_.size() && tasks_[i].id == id; ++i) {
+      alive = alive && deliver_task(&tasks_[i], now);
     }
   }
+}
+
+// False: the request has ended.
+bool StepLoop::deliver_task(RowTask* task, double now) {
+  const SequenceId id = task->id;
+  LiveRequest& request = *live_.at(id);
+  if (task->scored_token >= 0) {
+    if (!task->score) return end(id, FinishReason::kError, task->score.error()), false;
+    request.add_prompt_logprobs(std::move(*task->score));
+    return true;
+  }
+  if (!task->token) return end(id, FinishReason::kError, task->token.error()), false;
+  if (request.completion_tokens() == 0) counters_.prompt_tokens += scheduler_->tokens(id).size();
+  if (!request.wants_tokens()) return retire(id, request.finish_scoring(now)), false;
+  ++counters_.completion_tokens;
+  if (std::optional<StreamEvent> terminal = request.take(*task->token, now)) {
+    return retire(id, std::move(*terminal)), false;
+  }
+  scheduler_->append(id, task->token->id);
+  return true;
 }
 
 void StepLoop::publish() {
   counters_.running = scheduler_->running();
-  counters_.kv_pages_used = cache_->page_count() - cache_->free_pages();
+  counters_.kv_pages_used = cache_->owned_pages();
+  counters_.kv_pages_cached = cache_->cached_pages();
+  counters_.prefix_query_tokens = scheduler_->prefix_query_tokens();
+  counters_.prefix_hit_tokens = scheduler_->prefix_hit_tokens();
+  counters_.prefix_evictions = cache_->evictions();
   const std::lock_guard<std::mutex> lock(mutex_);
   published_ = counters_;
 }

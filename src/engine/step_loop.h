@@ -53,6 +53,14 @@ class StepLoop {
   EngineMetrics metrics() const;
 
  private:
+  // A row of logits: the next token is chosen from it, or a prompt token is scored.
+  struct RowTask {
+    SequenceId id = 0;
+    int32_t logit_row = 0;
+    int32_t scored_token = -1;  // -1: choose
+    Result<SampledToken> token;
+    Result<TokenLogprobs> score;
+  };
   struct Mailbox {
     std::vector<Submission> submissions;
     std::vector<std::string> cancellations;
@@ -70,7 +78,10 @@ class StepLoop {
   void step();
   Status compute();
   void sample_rows();
+  void run_task(RowTask* task, SamplerScratch* scratch);
   void deliver(double now);
+  bool deliver_task(RowTask* task, double now);
+  SequenceSpec spec_of(Submission* submission, SequenceId id);
   void end(SequenceId id, FinishReason reason, const Status& status);
   void retire(SequenceId id, StreamEvent terminal);
   void close_all();
@@ -87,11 +98,11 @@ class StepLoop {
   std::map<std::string, SequenceId> names_;
   std::set<std::pair<double, SequenceId>> deadlines_;  // of live requests that have one
   SequenceId next_id_ = 0;
+  SequenceId group_ = 0;  // the sequence of choice 0 of the request that was accepted last
   ScheduledStep step_;
-  std::vector<float> logits_;                 // [logit rows, vocab_size]
-  std::vector<SequenceId> sampled_;           // [logit rows]
-  std::vector<Result<SampledToken>> tokens_;  // [logit rows]
-  std::vector<SamplerScratch> scratch_;       // [threads of the pool]
+  std::vector<float> logits_;            // [logit rows, vocab_size]
+  std::vector<RowTask> tasks_;           // [logit rows that count]
+  std::vector<SamplerScratch> scratch_;  // [threads of the pool]
   EngineMetrics counters_;
 
   // Shared with the other threads.

@@ -21,11 +21,15 @@ void PagePool::add_reference(int32_t page) {
   ++references_[page];
 }
 
-void PagePool::release(int32_t page) {
-  if (--references_[page] == 0) free_.push_back(page);
+bool PagePool::release(int32_t page) {
+  return --references_[page] == 0;
 }
 
-Status PagePool::check(const std::vector<int32_t>& owners) const {
+void PagePool::give_back(int32_t page) {
+  free_.push_back(page);
+}
+
+Status PagePool::check(const std::vector<int32_t>& owners, const std::vector<bool>& kept) const {
   std::vector<bool> is_free(references_.size(), false);
   for (const int32_t page : free_) {
     if (page < 0 || page >= size()) {
@@ -37,7 +41,7 @@ Status PagePool::check(const std::vector<int32_t>& owners) const {
     is_free[page] = true;
   }
   for (int32_t page = 0; page < size(); ++page) {
-    if (references_[page] != owners[page] || is_free[page] != (owners[page] == 0)) {
+    if (references_[page] != owners[page] || is_free[page] != (owners[page] == 0 && !kept[page])) {
       return Status(Code::kInternal,
                     fmt::format("KV page {} has {} owners, {} references and is {}.", page,
                                 owners[page], references_[page],

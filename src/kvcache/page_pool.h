@@ -8,9 +8,9 @@
 
 namespace fathom {
 
-// Pages are numbers in [0, size()). A page has as many references as lists that hold it and returns
-// to the free list with the last of them. Which page comes next depends only on the order of calls.
-// Used by one thread (the engine's).
+// Pages are numbers in [0, size()). A page is free, or in use with as many references as lists that
+// hold it; in use without a reference it is kept for later. Which page comes next depends only on
+// the order of calls. Used by one thread (the engine's).
 class PagePool {
  public:
   explicit PagePool(int32_t pages);
@@ -21,11 +21,13 @@ class PagePool {
 
   int32_t allocate();                // a page with one reference; free_count() must not be 0
   void add_reference(int32_t page);  // of a page that is in use
-  void release(int32_t page);        // drops one reference of a page that is in use
+  bool release(int32_t page);        // drops one reference; true if it was the last
+  void give_back(int32_t page);      // a page in use without references becomes free
 
-  // `owners[page]` counts the lists that hold each page: references must equal it, and exactly the
-  // pages without an owner must be free. The error is a defect of fathom.
-  Status check(const std::vector<int32_t>& owners) const;
+  // `owners[page]` counts the lists that hold each page, `kept[page]` tells whether it may stay in
+  // use without any: references must equal owners, and exactly the pages that are neither owned nor
+  // kept must be free. The error is a defect of fathom.
+  Status check(const std::vector<int32_t>& owners, const std::vector<bool>& kept) const;
 
  private:
   std::vector<int32_t> references_;  // [pages]

@@ -1,7 +1,10 @@
 // Log-softmax of a raw row of logits.
 #include "sampler/logprobs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "sampler/fixed_math.h"
 
@@ -34,6 +37,24 @@ TokenLogprobs token_logprobs(const float* logits, const SamplerVocabulary& vocab
   result.top.reserve(kept);
   for (size_t i = 0; i < kept; ++i) result.top.push_back({ids[i], logprob(ids[i])});
   return result;
+}
+
+Result<TokenLogprobs> score_token(const float* logits, const SamplerVocabulary& vocabulary,
+                                  int32_t token, int32_t n, std::vector<int32_t>* scratch) {
+  FATHOM_TRY(check_finite(logits, vocabulary.row_width));
+  return token_logprobs(logits, vocabulary, token, n, scratch);
+}
+
+Status check_finite(const float* logits, int32_t width) {
+  for (int32_t id = 0; id < width; ++id) {
+    if (!std::isfinite(logits[id])) {
+      return Status(Code::kInternal,
+                    fmt::format("The model's logit of token {} is {}; the weights or the cache "
+                                "hold a value that is not finite.",
+                                id, logits[id]));
+    }
+  }
+  return Status();
 }
 
 }  // namespace fathom

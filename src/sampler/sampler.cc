@@ -17,18 +17,6 @@ namespace {
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-Status check_finite(const float* logits, int32_t width) {
-  for (int32_t id = 0; id < width; ++id) {
-    if (!std::isfinite(logits[id])) {
-      return Status(Code::kInternal,
-                    fmt::format("The model's logit of token {} is {}; the weights or the cache "
-                                "hold a value that is not finite.",
-                                id, logits[id]));
-    }
-  }
-  return Status();
-}
-
 // The largest logit of the allowed ids, lowest id on ties; -1 if all are masked.
 int32_t greedy(const float* row, const std::vector<IdRange>& allowed) {
   int32_t best = -1;

@@ -66,23 +66,6 @@ TEST(KvCache, PagesForDoesNotOverflow) {
   EXPECT_EQ(cache.pages_for(0), 0);
 }
 
-TEST(KvCache, SharedPagesLiveAsLongAsTheirLastOwner) {
-  KvCache cache = make_cache(8, 6);
-  const auto parent = cache.open();
-  ASSERT_TRUE(cache.reserve(parent, 24));
-  const auto child = cache.open_shared(parent, 2);
-  EXPECT_EQ(cache.pages(child), (std::vector<int32_t>{0, 1}));
-  ASSERT_TRUE(cache.reserve(child, 24));
-  EXPECT_EQ(cache.free_pages(), 2);
-  EXPECT_TRUE(cache.check_integrity().ok());
-  cache.close(parent);
-  EXPECT_EQ(cache.free_pages(), 3);
-  EXPECT_TRUE(cache.check_integrity().ok());
-  cache.close(child);
-  EXPECT_EQ(cache.free_pages(), 6);
-  EXPECT_TRUE(cache.check_integrity().ok());
-}
-
 TEST(KvCache, WritesOneTablePerGroup) {
   KvCache cache = make_cache(8, 6);
   const auto a = cache.open();
@@ -102,17 +85,21 @@ TEST(KvCache, WritesOneTablePerGroup) {
 TEST(PagePool, CheckSeesEveryKindOfDamage) {
   PagePool pool(3);
   const int32_t page = pool.allocate();
-  EXPECT_TRUE(pool.check({1, 0, 0}).ok());
-  EXPECT_FALSE(pool.check({0, 0, 0}).ok());  // leaked
-  EXPECT_FALSE(pool.check({2, 0, 0}).ok());  // an owner without a reference
-  EXPECT_FALSE(pool.check({1, 1, 0}).ok());  // owned, but free
+  const std::vector<bool> none(3, false);
+  EXPECT_TRUE(pool.check({1, 0, 0}, none).ok());
+  EXPECT_FALSE(pool.check({0, 0, 0}, none).ok());  // leaked
+  EXPECT_FALSE(pool.check({2, 0, 0}, none).ok());  // an owner without a reference
+  EXPECT_FALSE(pool.check({1, 1, 0}, none).ok());  // owned, but free
   pool.add_reference(page);
-  EXPECT_TRUE(pool.check({2, 0, 0}).ok());
-  pool.release(page);
-  pool.release(page);
+  EXPECT_TRUE(pool.check({2, 0, 0}, none).ok());
+  EXPECT_FALSE(pool.release(page));
+  EXPECT_TRUE(pool.release(page));
+  EXPECT_FALSE(pool.check({0, 0, 0}, none).ok());  // neither owned nor free
+  EXPECT_TRUE(pool.check({0, 0, 0}, {true, false, false}).ok());
+  pool.give_back(page);
   EXPECT_EQ(pool.free_count(), 3);
-  pool.release(pool.allocate());
-  EXPECT_TRUE(pool.check({0, 0, 0}).ok());
+  EXPECT_TRUE(pool.check({0, 0, 0}, none).ok());
+  EXPECT_FALSE(pool.check({0, 0, 0}, {true, false, false}).ok());  // kept, but free
 }
 
 }  // namespace

@@ -18,10 +18,17 @@ class SchedulerTest : public ::testing::Test {
     cache_.emplace(std::move(*KvCache::create(layout, page_size, pages)));
     scheduler_ = std::move(*Scheduler::create({max_num_seqs, budget, max_model_len}, &*cache_));
   }
+  static SequenceSpec spec(std::vector<int32_t> tokens, int32_t max_tokens, int priority = 0) {
+    SequenceSpec spec;
+    spec.prompt = std::move(tokens);
+    spec.max_tokens = max_tokens;
+    spec.priority = priority;
+    return spec;
+  }
   void add(SequenceId id, int32_t prompt, int32_t max_tokens, int priority = 0) {
     std::vector<int32_t> tokens(prompt);
     std::iota(tokens.begin(), tokens.end(), static_cast<int32_t>(id) * 1000);
-    const Status status = scheduler_->add(id, tokens, max_tokens, priority);
+    const Status status = scheduler_->add(id, spec(tokens, max_tokens, priority));
     ASSERT_TRUE(status.ok()) << status.message();
   }
   // One step; every sequence whose logits were wanted gets one more token.
@@ -131,11 +138,13 @@ TEST_F(SchedulerTest, RefusesWhatCanNeverFitWithTheNumbers) {
     EXPECT_NE(context.message().find(number), std::string::npos) << context.message();
   }
   EXPECT_FALSE(scheduler_->check(0, 10).ok());
-  EXPECT_FALSE(scheduler_->check(10, 0).ok());
+  EXPECT_FALSE(scheduler_->check(10, -1).ok());
+  EXPECT_TRUE(scheduler_->check(24, 0).ok());  // scoring only
+  EXPECT_FALSE(scheduler_->check(25, 0).ok());
   EXPECT_FALSE(scheduler_->check(INT64_MAX, INT64_MAX).ok());
-  EXPECT_FALSE(scheduler_->add(1, std::vector<int32_t>(200), 1, 0).ok());
+  EXPECT_FALSE(scheduler_->add(1, spec(std::vector<int32_t>(200), 1)).ok());
   add(2, 4, 2);
-  EXPECT_FALSE(scheduler_->add(2, {1, 2}, 1, 0).ok());
+  EXPECT_FALSE(scheduler_->add(2, spec({1, 2}, 1)).ok());
 }
 
 TEST_F(SchedulerTest, RefusesABudgetThatCannotServeAllRunningSequences) {
