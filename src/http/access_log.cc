@@ -50,7 +50,7 @@ class JsonFormatter final : public spdlog::formatter {
 
 std::string as_json(const AccessEntry& entry) {
   Json line = {{"time", timestamp(std::chrono::system_clock::now())},
-               {"level", "info"},
+               {"level", entry.probe ? "debug" : "info"},
                {"event", "request"},
                {"id", entry.id},
                {"client", entry.client},
@@ -96,8 +96,9 @@ AccessLog::AccessLog(LogFormat format)
 }
 
 void AccessLog::write(const AccessEntry& entry) {
-  if (!logger_->should_log(spdlog::level::info)) return;
-  logger_->info("{}", format_ == LogFormat::kJson ? as_json(entry) : as_text(entry));
+  const auto level = entry.probe ? spdlog::level::debug : spdlog::level::info;
+  if (!logger_->should_log(level)) return;
+  logger_->log(level, "{}", format_ == LogFormat::kJson ? as_json(entry) : as_text(entry));
 }
 
 }  // namespace fathom

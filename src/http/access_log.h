@@ -20,6 +20,7 @@ struct AccessEntry {
   double seconds = 0;   // first byte of the request to the last of the answer
   int64_t tokens = 0;   // prompt and answer; 0 = no generation
   std::string outcome;  // "ok", or why the answer is not complete
+  bool probe = false;   // of /health, /metrics and the like: logged at level debug only
 };
 
 enum class LogFormat { kText, kJson };

@@ -11,6 +11,8 @@
 namespace fathom {
 namespace {
 
+constexpr int kClientClosed = 499;  // as other servers report a client that left before the answer
+
 // The handler's view of the request on a connection. May outlive it and be dropped on any thread.
 class LiveExchange final : public Exchange {
  public:
@@ -261,14 +263,23 @@ void Connection::record_answer(const std::string& outcome) {
   if (answer.work) --host_.running_work;
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - answer.start).count();
+  const int status = answer.status == 0 ? kClientClosed : answer.status;
   const bool known = answer.admission.route_label != "unmatched";
-  host_.metrics.exchange_finished({known ? answer.method : "other", answer.admission.route_label,
-                                   answer.status == 0 ? 499 : answer.status, seconds});
-  host_.log.write({answer.id.empty() ? "-" : answer.id, client_,
-                   answer.method.empty() ? "-" : answer.method,
-                   answer.path.empty() ? "-" : answer.path, answer.key,
-                   answer.status == 0 ? 499 : answer.status, answer.body_bytes, seconds,
-                   answer.tokens, outcome});
+  host_.metrics.exchange_finished(
+      {known ? answer.method : "other", answer.admission.route_label, status, seconds});
+  AccessEntry entry;
+  entry.id = answer.id.empty() ? "-" : answer.id;
+  entry.client = client_;
+  entry.method = answer.method.empty() ? "-" : answer.method;
+  entry.path = answer.path.empty() ? "-" : answer.path;
+  entry.key = answer.key;
+  entry.status = status;
+  entry.bytes = answer.body_bytes;
+  entry.seconds = seconds;
+  entry.tokens = answer.tokens;
+  entry.outcome = outcome;
+  entry.probe = answer.handled && !answer.admission.route->needs_key && status < 400;
+  host_.log.write(entry);
 }
 
 // Everything is written: on to the next request, or to the end of the connection.
