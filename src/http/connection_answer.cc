@@ -284,7 +284,8 @@ void Connection::record_answer(const std::string& outcome) {
 
 // Everything is written: on to the next request, or to the end of the connection.
 void Connection::finish_answer() {
-  const bool keep_alive = answer_->keep_alive && !input_ended_;
+  const bool keep_alive = answer_->keep_alive && !input_ended_ &&
+                          host_.gate.phase() != ServerPhase::kDraining;
   record_answer("ok");
   answer_.reset();
   if (!keep_alive) {

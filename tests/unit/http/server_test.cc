@@ -31,6 +31,7 @@ TEST(HttpServer, ClosesWhenTheClientAsksForIt) {
   const Reply reply = client.send(get("/open", "Connection: close\r\n")).reply();
   EXPECT_EQ(reply.header("Connection"), "close");
   EXPECT_TRUE(client.ended());
+  client.close();
   EXPECT_TRUE(eventually([&] { return server.server->open_connections() == 0; }));
 }
 
