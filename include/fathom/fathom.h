@@ -90,6 +90,9 @@ typedef struct fathom_queue fathom_queue;
  *   kv_memory_bytes         memory for the KV cache (0 = from free memory)
  *   max_model_len           tokens of prompt and answer (0 = the model's, memory allowing)
  *   max_queued_requests     requests that may wait (65536)
+ *   prefix_caching          full pages of equal beginnings are computed once (true); no bit of an
+ *                           answer depends on it
+ *   request_timeout_seconds from submit to the last token, of every request (0 = none)
  *   chat_template           file that replaces the model's chat template
  *   threads                 0 = one per available processor
  *   isa                     "auto", "scalar", "avx2", "avx512": all give the same bits
@@ -104,8 +107,8 @@ FATHOM_API fathom_status fathom_engine_open(const char* model, const char* optio
 FATHOM_API void fathom_engine_close(fathom_engine* engine);
 
 /* A JSON object: name, architecture, vocab_size, max_model_len, kv_pages, block_size,
- * kv_memory_bytes, max_num_seqs, max_num_batched_tokens, weight_bytes, fingerprint, stop_token_ids,
- * has_tokenizer, has_chat_template, default_sampling. Any thread. */
+ * kv_memory_bytes, max_num_seqs, max_num_batched_tokens, prefix_caching, weight_bytes, fingerprint,
+ * stop_token_ids, has_tokenizer, has_chat_template, default_sampling. Any thread. */
 FATHOM_API fathom_status fathom_engine_info(const fathom_engine* engine, fathom_buffer* json,
                                             fathom_buffer* error);
 
@@ -130,6 +133,11 @@ typedef struct fathom_metrics {
   uint64_t preemptions;
   uint64_t steps;
   double step_seconds;
+  int64_t kv_pages_cached;      /* not used, but kept for the prefix cache until room is needed */
+  uint64_t prefix_query_tokens; /* prompt tokens looked up in the prefix cache */
+  uint64_t prefix_hit_tokens;   /* of these, found */
+  uint64_t prefix_evictions;    /* cached pages that made room */
+  uint64_t timeouts;            /* of requests_failed, those whose time was over */
 } fathom_metrics;
 /* Any thread. */
 FATHOM_API fathom_status fathom_engine_metrics(const fathom_engine* engine, fathom_metrics* metrics,
@@ -165,13 +173,18 @@ typedef struct fathom_request {
    * repetition_penalty, presence_penalty, frequency_penalty, seed, logit_bias ({"id": bias}),
    * max_tokens (absent: the rest of the context), min_tokens, stop (string or list),
    * stop_token_ids, ignore_eos, include_stop, skip_special_tokens, logprobs (n: of the token and
-   * the n best). */
+   * the n best), prompt_logprobs (n: the same for the prompt's tokens, in the first event;
+   * max_tokens may be 0 then, and the prompt is computed, not taken from the prefix cache). */
   const char* sampling_json;
 
   int32_t priority;       /* lower runs earlier; equal: first come, first served */
   size_t stream_capacity; /* events that may wait unread; 0 = the whole answer. A request whose
                              reader falls further behind ends with an error event. */
   void* user;             /* returned in its events */
+
+  const char* cache_salt; /* pages are shared only between requests with equal salts; NULL = "" */
+  double timeout_seconds; /* from submit to the last token; 0 = none. When it is over the request
+                             ends with FATHOM_FINISH_ERROR and FATHOM_TIMEOUT. */
 } fathom_request;
 
 /* Checks the request at once: what can never run is refused here. What is accepted gets events on
@@ -180,6 +193,13 @@ typedef struct fathom_request {
 FATHOM_API fathom_status fathom_engine_submit(fathom_engine* engine, fathom_queue* queue,
                                               const fathom_request* request, uint64_t* number,
                                               fathom_buffer* error);
+/* `n` choices (1 to 128) of one request: all are accepted or none, the prompt is computed once.
+ * Choice i is a request of its own, with numbers[i] ([n]; may be NULL), the id "ID-i" and a seed
+ * that is a fixed function of the request's seed and i: choice 0 has the request's. Prompt
+ * log-probabilities come with choice 0 only. Any thread. */
+FATHOM_API fathom_status fathom_engine_submit_n(fathom_engine* engine, fathom_queue* queue,
+                                                const fathom_request* request, int32_t n,
+                                                uint64_t* numbers, fathom_buffer* error);
 /* The terminal event, with what was computed so far, follows within a step. Numbers of finished or
  * unknown requests are ignored. Any thread. */
 FATHOM_API fathom_status fathom_engine_cancel(fathom_engine* engine, uint64_t number,
@@ -226,6 +246,17 @@ typedef struct fathom_event {
   double prefill_seconds; /* first step to first token */
   double decode_seconds;  /* first token to last */
   uint64_t seed;          /* that was used */
+
+  int32_t cached_prompt_tokens; /* of prompt_tokens, found in the prefix cache */
+  int32_t choice;               /* of fathom_engine_submit_n: its index; else 0 */
+
+  /* NULL but in the first event of a request with prompt_logprobs: of each prompt token given those
+   * before it. The first has none: entry 0 is 0, and nothing is best there. */
+  const float* prompt_logprobs;   /* [prompt_logprob_count], the prompt's tokens */
+  const size_t* prompt_top_begin; /* [prompt_logprob_count + 1], as top_begin */
+  const int32_t* prompt_top_ids;
+  const float* prompt_top_logprobs;
+  size_t prompt_logprob_count;
 } fathom_event;
 
 /* Waits for the next event: negative timeout_ms = without limit, 0 = not at all. FATHOM_TIMEOUT

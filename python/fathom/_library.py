@@ -28,7 +28,7 @@ class Request(Structure):
         ("no_special_tokens", c_int32), ("plain_text", c_int32),
         ("messages_json", c_char_p), ("tools_json", c_char_p), ("template_kwargs_json", c_char_p),
         ("sampling_json", c_char_p), ("priority", c_int32), ("stream_capacity", c_size_t),
-        ("user", c_void_p),
+        ("user", c_void_p), ("cache_salt", c_char_p), ("timeout_seconds", c_double),
     ]
 
 
@@ -43,7 +43,10 @@ class Event(Structure):
         ("stop_token_id", c_int32), ("error_status", c_int32), ("error_message", c_char_p),
         ("prompt_tokens", c_int32), ("completion_tokens", c_int32), ("preemptions", c_int32),
         ("queue_seconds", c_double), ("prefill_seconds", c_double), ("decode_seconds", c_double),
-        ("seed", c_uint64),
+        ("seed", c_uint64), ("cached_prompt_tokens", c_int32), ("choice", c_int32),
+        ("prompt_logprobs", POINTER(c_float)), ("prompt_top_begin", POINTER(c_size_t)),
+        ("prompt_top_ids", POINTER(c_int32)), ("prompt_top_logprobs", POINTER(c_float)),
+        ("prompt_logprob_count", c_size_t),
     ]
 
 
@@ -57,7 +60,9 @@ class Metrics(Structure):
         ("requests_cancelled", c_uint64), ("requests_failed", c_uint64),
         ("prompt_tokens", c_uint64), ("completion_tokens", c_uint64),
         ("recomputed_tokens", c_uint64), ("preemptions", c_uint64), ("steps", c_uint64),
-        ("step_seconds", c_double),
+        ("step_seconds", c_double), ("kv_pages_cached", c_int64),
+        ("prefix_query_tokens", c_uint64), ("prefix_hit_tokens", c_uint64),
+        ("prefix_evictions", c_uint64), ("timeouts", c_uint64),
     ]
 
 
@@ -115,6 +120,8 @@ _PROTOTYPES = {  # name: (result, arguments); calls with a status end with the e
     "fathom_queue_new": (_HANDLE, []),
     "fathom_queue_free": (None, [_HANDLE]),
     "fathom_engine_submit": (c_int32, [_HANDLE, _HANDLE, POINTER(Request), POINTER(c_uint64), _BUFFER]),
+    "fathom_engine_submit_n": (c_int32, [_HANDLE, _HANDLE, POINTER(Request), c_int32, POINTER(c_uint64),
+                                         _BUFFER]),
     "fathom_engine_cancel": (c_int32, [_HANDLE, c_uint64, _BUFFER]),
     "fathom_queue_poll": (c_int32, [_HANDLE, c_int64, POINTER(POINTER(Event)), _BUFFER]),
     "fathom_event_free": (None, [POINTER(Event)]),

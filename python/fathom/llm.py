@@ -21,6 +21,7 @@ class Usage:
     prefill_seconds: float  # first step to first token
     decode_seconds: float  # first token to last
     seed: int  # that was used
+    cached_prompt_tokens: int = 0  # of the prompt, found in the prefix cache
 
 
 @dataclasses.dataclass
@@ -35,6 +36,9 @@ class Chunk:
     stop_string: Optional[str] = None
     stop_token_id: Optional[int] = None
     usage: Optional[Usage] = None
+    # First chunk only, if asked for: of each prompt token but the first, whose entries are None.
+    prompt_logprobs: Optional[List[Optional[float]]] = None
+    prompt_top_logprobs: Optional[List[Optional[Dict[int, float]]]] = None
 
 
 @dataclasses.dataclass
@@ -49,10 +53,15 @@ class RequestOutput:
     stop_string: Optional[str] = None
     stop_token_id: Optional[int] = None
     usage: Optional[Usage] = None
+    prompt_logprobs: Optional[List[Optional[float]]] = None
+    prompt_top_logprobs: Optional[List[Optional[Dict[int, float]]]] = None
 
     def add(self, chunk):
         self.text += chunk.text
         self.token_ids += chunk.token_ids
+        if chunk.prompt_logprobs is not None:
+            self.prompt_logprobs = chunk.prompt_logprobs
+            self.prompt_top_logprobs = chunk.prompt_top_logprobs
         if chunk.logprobs is not None:
             self.logprobs = (self.logprobs or []) + chunk.logprobs
             self.top_logprobs = (self.top_logprobs or []) + chunk.top_logprobs
@@ -102,25 +111,35 @@ def _chunk(event):
                   event.token_ids[:event.token_count])
     if event.logprobs:
         chunk.logprobs = event.logprobs[:event.token_count]
-        chunk.top_logprobs = [
-            {event.top_ids[i]: event.top_logprobs[i]
-             for i in range(event.top_begin[t], event.top_begin[t + 1])}
-            for t in range(event.token_count)
-        ]
+        chunk.top_logprobs = _best(event.token_count, event.top_begin, event.top_ids, event.top_logprobs)
+    if event.prompt_logprobs:
+        count = event.prompt_logprob_count
+        best = _best(count, event.prompt_top_begin, event.prompt_top_ids, event.prompt_top_logprobs)
+        chunk.prompt_logprobs = [None] + event.prompt_logprobs[1:count]
+        chunk.prompt_top_logprobs = [None] + best[1:]
     if event.finished:
         chunk.finish_reason = c.FINISH_REASONS[event.finish_reason]
         chunk.stop_string = event.stop_string.decode("utf-8", "replace") or None
         chunk.stop_token_id = event.stop_token_id if event.stop_token_id >= 0 else None
         chunk.usage = Usage(event.prompt_tokens, event.completion_tokens, event.preemptions,
                             event.queue_seconds, event.prefill_seconds, event.decode_seconds,
-                            event.seed)
+                            event.seed, event.cached_prompt_tokens)
     return chunk
+
+
+def _best(count, begin, ids, logprobs):
+    return [{ids[i]: logprobs[i] for i in range(begin[t], begin[t + 1])} for t in range(count)]
 
 
 class LLM:
     """A loaded model. `model`: a folder, or "org/name[@revision]" in the Hugging Face cache.
     `options`: max_num_seqs, max_num_batched_tokens, block_size, kv_memory_bytes, max_model_len,
-    chat_template, threads, ... as in fathom_engine_open. May be used by several threads at once."""
+    prefix_caching, chat_template, threads, ... as in fathom_engine_open. May be used by several
+    threads at once.
+
+    Calls that give answers take `cache_salt` (a text: computed beginnings are shared only between
+    requests with the same one) and `timeout` (seconds for a request; FathomError "timeout" when they
+    are over)."""
 
     def __init__(self, model, **options):
         self._model = model
@@ -147,29 +166,44 @@ class LLM:
 
     # Answers
 
-    def generate(self, prompts, sampling_params=None):
+    def generate(self, prompts, sampling_params=None, *, cache_salt=None, timeout=0):
         """Answers to prompts: a text, a list of token ids, or a list of either. `sampling_params`: one
         for all or a list. Returns a RequestOutput, or a list of them for a list."""
         single = isinstance(prompts, str) or (len(prompts) > 0 and isinstance(prompts[0], int))
         requests = [self._prompt_request(p) for p in ([prompts] if single else prompts)]
-        outputs = self._run(requests, sampling_params)
+        outputs = self._run(requests, sampling_params, cache_salt, timeout)
         return outputs[0] if single else outputs
 
-    def chat(self, messages, sampling_params=None, tools=None, **template_kwargs):
+    def choices(self, prompt, n, sampling_params=None, *, cache_salt=None, timeout=0):
+        """`n` answers to one prompt (text or token ids), which is computed once. Each has a seed of its
+        own (usage.seed), with which it can be had again alone; prompt_logprobs come with the first."""
+        queue = _Queue()
+        try:
+            numbers = (c_uint64 * max(n, 1))()
+            request = self._complete(self._prompt_request(prompt), sampling_params, cache_salt, timeout)
+            c.call("fathom_engine_submit_n", self._engine(), queue.as_handle, byref(request), n, numbers)
+            return self._collect(queue, list(numbers))
+        finally:
+            queue.close()
+
+    def chat(self, messages, sampling_params=None, tools=None, *, cache_salt=None, timeout=0,
+             **template_kwargs):
         """The answer to a conversation, or to each of a list of conversations."""
         single = len(messages) > 0 and isinstance(messages[0], dict)
         requests = [self._chat_request(m, tools, template_kwargs)
                     for m in ([messages] if single else messages)]
-        outputs = self._run(requests, sampling_params)
+        outputs = self._run(requests, sampling_params, cache_salt, timeout)
         return outputs[0] if single else outputs
 
-    def stream(self, prompt, sampling_params=None):
+    def stream(self, prompt, sampling_params=None, *, cache_salt=None, timeout=0):
         """The answer to one prompt (text or token ids) as it comes: an iterator of Chunk. Leaving it
         early cancels the request."""
-        return self._stream(self._prompt_request(prompt), sampling_params)
+        return self._stream(self._prompt_request(prompt), sampling_params, cache_salt, timeout)
 
-    def stream_chat(self, messages, sampling_params=None, tools=None, **template_kwargs):
-        return self._stream(self._chat_request(messages, tools, template_kwargs), sampling_params)
+    def stream_chat(self, messages, sampling_params=None, tools=None, *, cache_salt=None, timeout=0,
+                    **template_kwargs):
+        return self._stream(self._chat_request(messages, tools, template_kwargs), sampling_params,
+                            cache_salt, timeout)
 
     # Text
 
@@ -229,30 +263,42 @@ class LLM:
         request.template_kwargs_json = json.dumps(template_kwargs).encode()
         return request
 
-    def _submit(self, queue, request, sampling):
-        number = c_uint64()
+    @staticmethod
+    def _complete(request, sampling, cache_salt, timeout):
         request.sampling_json = (sampling or SamplingParams()).to_json().encode()
+        request.cache_salt = None if cache_salt is None else c.path_string(cache_salt)
+        request.timeout_seconds = timeout
+        return request
+
+    def _submit(self, queue, request, sampling, cache_salt, timeout):
+        number = c_uint64()
+        request = self._complete(request, sampling, cache_salt, timeout)
         c.call("fathom_engine_submit", self._engine(), queue.as_handle, byref(request), byref(number))
         return number.value
 
-    def _run(self, requests, sampling_params):
+    @staticmethod
+    def _collect(queue, numbers):
+        outputs = {number: RequestOutput() for number in numbers}
+        for number, chunk in queue:
+            outputs[number].add(chunk)
+        return [outputs[number] for number in numbers]
+
+    def _run(self, requests, sampling_params, cache_salt, timeout):
         if isinstance(sampling_params, SamplingParams) or sampling_params is None:
             sampling_params = [sampling_params] * len(requests)
         if len(sampling_params) != len(requests):
             raise ValueError(f"{len(requests)} prompts, but {len(sampling_params)} sampling_params")
         queue = _Queue()
         try:
-            numbers = [self._submit(queue, r, s) for r, s in zip(requests, sampling_params)]
-            outputs = {number: RequestOutput() for number in numbers}
-            for number, chunk in queue:
-                outputs[number].add(chunk)
-            return [outputs[number] for number in numbers]
+            numbers = [self._submit(queue, r, s, cache_salt, timeout)
+                       for r, s in zip(requests, sampling_params)]
+            return self._collect(queue, numbers)
         finally:
             queue.close()
 
-    def _stream(self, request, sampling_params):
+    def _stream(self, request, sampling_params, cache_salt, timeout):
         queue = _Queue()
-        self._submit(queue, request, sampling_params)  # errors come at once, not at the first chunk
+        self._submit(queue, request, sampling_params, cache_salt, timeout)  # errors come at once, not at the first chunk
 
         def chunks():
             try:

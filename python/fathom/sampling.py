@@ -25,6 +25,7 @@ class SamplingParams:
     include_stop: Optional[bool] = None  # keep the stop string in the text
     skip_special_tokens: Optional[bool] = None
     logprobs: Optional[int] = None  # n: of the chosen token and the n best
+    prompt_logprobs: Optional[int] = None  # n: the same for the prompt's tokens; max_tokens may be 0 then
 
     def to_json(self):
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

@@ -23,12 +23,25 @@ int32_t c_reason(FinishReason reason) {
 
 }  // namespace
 
-OwnedEvent::OwnedEvent(uint64_t request_number, std::string id, void* request_user)
+void OwnedEvent::Logprobs::fill(const std::vector<TokenLogprobs>& entries) {
+  for (const TokenLogprobs& entry : entries) {
+    chosen.push_back(entry.logprob);
+    for (const TokenLogprob& top : entry.top) {
+      top_ids.push_back(top.id);
+      top_logprobs.push_back(top.logprob);
+    }
+    top_begin.push_back(top_ids.size());
+  }
+}
+
+OwnedEvent::OwnedEvent(uint64_t request_number, std::string id, void* request_user,
+                       int choice_index)
     : fathom_event{}, id_(std::move(id)) {
   size = sizeof(fathom_event);
   number = request_number;
   request_id = id_.c_str();
   user = request_user;
+  choice = choice_index;
 }
 
 void OwnedEvent::fill(StreamEvent event) {
@@ -38,19 +51,19 @@ void OwnedEvent::fill(StreamEvent event) {
   text = event_.text.c_str();
   text_bytes = event_.text.size();
   if (!event_.logprobs.empty()) {
-    top_begin_.push_back(0);
-    for (const TokenLogprobs& entry : event_.logprobs) {
-      logprobs_.push_back(entry.logprob);
-      for (const TokenLogprob& top : entry.top) {
-        top_ids_.push_back(top.id);
-        top_logprobs_.push_back(top.logprob);
-      }
-      top_begin_.push_back(top_ids_.size());
-    }
-    logprobs = logprobs_.data();
-    top_begin = top_begin_.data();
-    top_ids = top_ids_.data();
-    top_logprobs = top_logprobs_.data();
+    logprobs_.fill(event_.logprobs);
+    logprobs = logprobs_.chosen.data();
+    top_begin = logprobs_.top_begin.data();
+    top_ids = logprobs_.top_ids.data();
+    top_logprobs = logprobs_.top_logprobs.data();
+  }
+  if (!event_.prompt_logprobs.empty()) {
+    prompt_logprobs_.fill(event_.prompt_logprobs);
+    prompt_logprobs = prompt_logprobs_.chosen.data();
+    prompt_top_begin = prompt_logprobs_.top_begin.data();
+    prompt_top_ids = prompt_logprobs_.top_ids.data();
+    prompt_top_logprobs = prompt_logprobs_.top_logprobs.data();
+    prompt_logprob_count = prompt_logprobs_.chosen.size();
   }
   finished = event_.finished ? 1 : 0;
   finish_reason = event_.finished ? c_reason(event_.finish_reason) : FATHOM_FINISH_NONE;
@@ -66,6 +79,7 @@ void OwnedEvent::fill(StreamEvent event) {
   prefill_seconds = usage.prefill_seconds;
   decode_seconds = usage.decode_seconds;
   seed = usage.seed;
+  cached_prompt_tokens = usage.cached_prompt_tokens;
 }
 
 }  // namespace fathom::capi

@@ -11,7 +11,7 @@
 namespace fathom::capi {
 
 struct OwnedEvent : fathom_event {
-  OwnedEvent(uint64_t request_number, std::string id, void* request_user);
+  OwnedEvent(uint64_t request_number, std::string id, void* request_user, int choice_index);
   OwnedEvent(const OwnedEvent&) = delete;
   OwnedEvent& operator=(const OwnedEvent&) = delete;
 
@@ -20,10 +20,16 @@ struct OwnedEvent : fathom_event {
  private:
   std::string id_;
   StreamEvent event_;
-  std::vector<float> logprobs_;
-  std::vector<size_t> top_begin_;
-  std::vector<int32_t> top_ids_;
-  std::vector<float> top_logprobs_;
+  // A list of TokenLogprobs, flat.
+  struct Logprobs {
+    std::vector<float> chosen;
+    std::vector<size_t> top_begin{0};
+    std::vector<int32_t> top_ids;
+    std::vector<float> top_logprobs;
+    void fill(const std::vector<TokenLogprobs>& entries);
+  };
+  Logprobs logprobs_;
+  Logprobs prompt_logprobs_;
 };
 
 }  // namespace fathom::capi

@@ -198,6 +198,8 @@ Status parse_engine_options(const char* json, EngineOptions* options) {
   fields.integer("kv_memory_bytes", &options->kv_memory_bytes, 0, kMaxInt64);
   fields.integer("max_model_len", &options->max_model_len, 0, kMaxInt64);
   fields.integer("max_queued_requests", &options->max_queued_requests);
+  fields.boolean("prefix_caching", &options->prefix_caching);
+  fields.number("request_timeout_seconds", &options->request_timeout_seconds);
   fields.text("chat_template", &options->chat_template_file);
   read_model_options(&fields, &options->model);
   return fields.finish();
@@ -209,7 +211,8 @@ Status parse_model_options(const char* json, ModelOptions* options) {
   return fields.finish();
 }
 
-Status parse_sampling(const char* json, SamplingParams* sampling) {
+Status parse_sampling(const char* json, Request* request) {
+  SamplingParams* sampling = &request->sampling;
   Fields fields(json, "sampling_json");
   fields.number("temperature", &sampling->temperature);
   fields.number("top_p", &sampling->top_p);
@@ -237,6 +240,7 @@ Status parse_sampling(const char* json, SamplingParams* sampling) {
   fields.boolean("include_stop", &sampling->include_stop);
   fields.boolean("skip_special_tokens", &sampling->skip_special_tokens);
   fields.integer("logprobs", &sampling->logprobs);
+  fields.integer("prompt_logprobs", &request->prompt_logprobs);
   return fields.finish();
 }
 

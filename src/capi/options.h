@@ -17,7 +17,8 @@ using Json = nlohmann::ordered_json;
 // of known ones.
 Status parse_engine_options(const char* json, EngineOptions* options);
 Status parse_model_options(const char* json, ModelOptions* options);
-Status parse_sampling(const char* json, SamplingParams* sampling);
+// What sampling_json says goes to the request's sampling parameters and to its fields beside them.
+Status parse_sampling(const char* json, Request* request);
 
 Json sampling_json(const SamplingParams& sampling);
 // As text; bytes that are not UTF-8 become U+FFFD.

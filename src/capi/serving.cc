@@ -1,14 +1,19 @@
 // The serving face: engines, requests and the queues that their events arrive in.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "capi/boundary.h"
 #include "capi/event.h"
@@ -30,6 +35,7 @@ struct QueueState {
     std::shared_ptr<TokenStream> stream;
     std::weak_ptr<EngineState> engine;
     void* user = nullptr;
+    int choice = 0;
   };
   std::mutex mutex;
   std::condition_variable arrived;
@@ -64,8 +70,8 @@ namespace fathom::capi {
 
 namespace {
 
-constexpr size_t kRequestSize = sizeof(fathom_request);  // of the first version
-constexpr size_t kMetricsSize = sizeof(fathom_metrics);
+constexpr size_t kRequestSize = offsetof(fathom_request, cache_salt);  // of the first version
+constexpr size_t kMetricsSize = offsetof(fathom_metrics, kv_pages_cached);
 // A wait that outlasts any program is a wait without end; larger numbers overflow the clock.
 constexpr int64_t kForeverMs = int64_t{100} * 365 * 24 * 3600 * 1000;
 
@@ -99,33 +105,63 @@ uint64_t next_request_number() {
   return ++last;
 }
 
-Status submit(EngineState& engine, const std::weak_ptr<EngineState>& owner,
-              const std::shared_ptr<QueueState>& queue, const fathom_request* given,
-              uint64_t* number_out) {
-  fathom_request c_request;
-  FATHOM_RETURN_IF_ERROR(read_struct(given, kRequestSize, "fathom_request", &c_request));
-  Request request;
-  FATHOM_RETURN_IF_ERROR(read_prompt(c_request, &request.prompt));
-  request.sampling = engine.engine->default_sampling();
-  FATHOM_RETURN_IF_ERROR(parse_sampling(c_request.sampling_json, &request.sampling));
-  const uint64_t number = next_request_number();
-  request.id = c_request.id != nullptr ? c_request.id : fmt::format("request-{}", number);
-  request.priority = c_request.priority;
-  request.stream_capacity = c_request.stream_capacity;
-  request.on_event = [queue, number] { queue->add_ticket(number); };
+// A request and where its events go. `choices`: absent for one answer under the request's own id.
+struct SubmitCall {
+  std::shared_ptr<EngineState> engine;
+  std::shared_ptr<QueueState> queue;
+  const fathom_request* request = nullptr;
+  std::optional<int32_t> choices;
+  uint64_t* numbers = nullptr;  // [choices]; NULL = not wanted
+};
 
-  Result<std::shared_ptr<TokenStream>> stream = engine.engine->submit(std::move(request));
-  if (!stream) return stream.error();
-  {
-    const std::lock_guard<std::mutex> lock(engine.mutex);
-    engine.ids[number] = (*stream)->request_id();
+Status read_request(const EngineState& engine, const fathom_request& given, Request* request) {
+  FATHOM_RETURN_IF_ERROR(read_prompt(given, &request->prompt));
+  request->sampling = engine.engine->default_sampling();
+  FATHOM_RETURN_IF_ERROR(parse_sampling(given.sampling_json, request));
+  request->priority = given.priority;
+  request->stream_capacity = given.stream_capacity;
+  if (given.cache_salt != nullptr) request->cache_salt = given.cache_salt;
+  request->timeout_seconds = given.timeout_seconds;
+  return Status();
+}
+
+Status submit(const SubmitCall& call) {
+  fathom_request given;
+  FATHOM_RETURN_IF_ERROR(read_struct(call.request, kRequestSize, "fathom_request", &given));
+  Request request;
+  FATHOM_RETURN_IF_ERROR(read_request(*call.engine, given, &request));
+  std::vector<uint64_t> numbers(call.choices ? std::clamp<int32_t>(*call.choices, 0, 128) : 1);
+  for (uint64_t& number : numbers) number = next_request_number();
+  if (!numbers.empty()) request.id = fmt::format("request-{}", numbers[0]);
+  if (given.id != nullptr) request.id = given.id;
+  const auto listener = [queue = call.queue, numbers](int choice) -> std::function<void()> {
+    return [queue, number = numbers[choice]] { queue->add_ticket(number); };
+  };
+
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  if (call.choices) {
+    FATHOM_ASSIGN_OR_STATUS(
+        streams, call.engine->engine->submit_many(std::move(request), *call.choices, listener));
+  } else {
+    request.on_event = listener(0);
+    FATHOM_ASSIGN_OR_STATUS(auto stream, call.engine->engine->submit(std::move(request)));
+    streams.push_back(std::move(stream));
   }
   {
-    const std::lock_guard<std::mutex> lock(queue->mutex);
-    queue->open[number] = {std::move(*stream), owner, c_request.user};
+    const std::lock_guard<std::mutex> lock(call.engine->mutex);
+    for (size_t i = 0; i < streams.size(); ++i) {
+      call.engine->ids[numbers[i]] = streams[i]->request_id();
+    }
   }
-  queue->arrived.notify_all();
-  if (number_out != nullptr) *number_out = number;
+  {
+    const std::lock_guard<std::mutex> lock(call.queue->mutex);
+    for (size_t i = 0; i < streams.size(); ++i) {
+      call.queue->open[numbers[i]] = {std::move(streams[i]), call.engine, given.user,
+                                      static_cast<int>(i)};
+    }
+  }
+  call.queue->arrived.notify_all();
+  if (call.numbers != nullptr) std::copy(numbers.begin(), numbers.end(), call.numbers);
   return Status();
 }
 
@@ -144,8 +180,8 @@ std::unique_ptr<OwnedEvent> poll(QueueState& queue, int64_t timeout_ms, bool* ou
   if (*out_of_events) return nullptr;
   const uint64_t number = queue.tickets.front();
   const auto open = queue.open.find(number);
-  event =
-      std::make_unique<OwnedEvent>(number, open->second.stream->request_id(), open->second.user);
+  event = std::make_unique<OwnedEvent>(number, open->second.stream->request_id(), open->second.user,
+                                       open->second.choice);
   event->fill(*open->second.stream->next(0));
   queue.tickets.pop_front();
   if (event->finished == 0) return event;
@@ -189,6 +225,7 @@ Json engine_info(const Engine& engine) {
           {"kv_memory_bytes", options.kv_memory_bytes},
           {"max_num_seqs", options.max_num_seqs},
           {"max_num_batched_tokens", options.max_num_batched_tokens},
+          {"prefix_caching", options.prefix_caching},
           {"weight_bytes", metrics.weight_bytes},
           {"fingerprint", engine.fingerprint()},
           {"stop_token_ids", engine.stop_ids()},
@@ -218,6 +255,11 @@ fathom_metrics c_metrics(const EngineMetrics& metrics) {
   c.preemptions = metrics.preemptions;
   c.steps = metrics.steps;
   c.step_seconds = metrics.step_seconds;
+  c.kv_pages_cached = metrics.kv_pages_cached;
+  c.prefix_query_tokens = metrics.prefix_query_tokens;
+  c.prefix_hit_tokens = metrics.prefix_hit_tokens;
+  c.prefix_evictions = metrics.prefix_evictions;
+  c.timeouts = metrics.timeouts;
   return c;
 }
 
@@ -293,7 +335,16 @@ fathom_status fathom_engine_submit(fathom_engine* engine, fathom_queue* queue,
                                    fathom_buffer* error) {
   return guarded(error, [&]() -> Status {
     if (engine == nullptr || queue == nullptr) return bad_call("engine or queue is NULL.");
-    return submit(*engine->state, engine->state, queue->state, request, number);
+    return submit({engine->state, queue->state, request, std::nullopt, number});
+  });
+}
+
+fathom_status fathom_engine_submit_n(fathom_engine* engine, fathom_queue* queue,
+                                     const fathom_request* request, int32_t n, uint64_t* numbers,
+                                     fathom_buffer* error) {
+  return guarded(error, [&]() -> Status {
+    if (engine == nullptr || queue == nullptr) return bad_call("engine or queue is NULL.");
+    return submit({engine->state, queue->state, request, n, numbers});
   });
 }
 

@@ -94,7 +94,9 @@ struct Engine::Impl {
   Result<SamplingParams> complete(const SamplingParams& given, int64_t prompt_tokens,
                                   uint64_t number, bool scores_prompt) const;
   Result<Submission> prepare(Request* request, uint64_t number) const;
-  Result<std::vector<std::shared_ptr<TokenStream>>> submit(Request request, std::optional<int> n);
+  Result<std::vector<std::shared_ptr<TokenStream>>> submit(Request request,
+                                                           std::optional<int> choices,
+                                                           const ListenerOfChoice& listener);
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -190,8 +192,8 @@ Result<Submission> Engine::Impl::prepare(Request* request, uint64_t number) cons
 }
 
 // `choices`: absent for one answer under the request's own id.
-Result<std::vector<std::shared_ptr<TokenStream>>> Engine::Impl::submit(Request request,
-                                                                       std::optional<int> choices) {
+Result<std::vector<std::shared_ptr<TokenStream>>> Engine::Impl::submit(
+    Request request, std::optional<int> choices, const ListenerOfChoice& listener) {
   const uint64_t number = submitted.fetch_add(1);
   FATHOM_ASSIGN(const Submission first, prepare(&request, number));
   const std::string id = request.id.empty() ? fmt::format("request-{}", number) : request.id;
@@ -208,8 +210,9 @@ Result<std::vector<std::shared_ptr<TokenStream>>> Engine::Impl::submit(Request r
     if (request.token_mask != nullptr) {
       submission.token_mask = i == 0 ? request.token_mask : request.token_mask->clone();
     }
-    submission.stream = std::make_shared<TokenStream>(choices ? fmt::format("{}-{}", id, i) : id,
-                                                      capacity, request.on_event);
+    submission.stream =
+        std::make_shared<TokenStream>(choices ? fmt::format("{}-{}", id, i) : id, capacity,
+                                      listener ? listener(i) : request.on_event);
     streams.push_back(submission.stream);
   }
   FATHOM_TRY(loop->submit(std::move(submissions)));
@@ -224,17 +227,18 @@ uint64_t choice_seed(uint64_t seed, int i) {
 }
 
 Result<std::shared_ptr<TokenStream>> Engine::submit(Request request) {
-  auto streams = impl_->submit(std::move(request), std::nullopt);
+  auto streams = impl_->submit(std::move(request), std::nullopt, {});
   if (streams) return std::move(streams->front());
   impl_->loop->count_refusal();
   return error(std::move(streams).error());
 }
 
-Result<std::vector<std::shared_ptr<TokenStream>>> Engine::submit_many(Request request, int n) {
+Result<std::vector<std::shared_ptr<TokenStream>>> Engine::submit_many(
+    Request request, int n, const ListenerOfChoice& listener) {
   constexpr int kMostChoices = 128;
   Result<std::vector<std::shared_ptr<TokenStream>>> streams =
       n >= 1 && n <= kMostChoices
-          ? impl_->submit(std::move(request), n)
+          ? impl_->submit(std::move(request), n, listener)
           : error(Code::kInvalidArgument,
                   fmt::format("n is {}; it must be between 1 and {}.", n, kMostChoices));
   if (!streams) impl_->loop->count_refusal();

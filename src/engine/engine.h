@@ -126,7 +126,10 @@ class Engine {
   // once: the others wait for the first one's, then share its full pages and compute the rest of
   // the last one; without prefix caching too. prompt_logprobs, equal for all, come with choice 0
   // only.
-  Result<std::vector<std::shared_ptr<TokenStream>>> submit_many(Request request, int n);
+  // `listener` makes the on_event of each choice; absent: Request::on_event serves all.
+  using ListenerOfChoice = std::function<std::function<void()>(int choice)>;
+  Result<std::vector<std::shared_ptr<TokenStream>>> submit_many(
+      Request request, int n, const ListenerOfChoice& listener = {});
   void cancel(const std::string& request_id);  // unknown or finished ids are ignored
   void drain();  // refuses new requests, returns when the last live one has finished
   EngineMetrics metrics() const;

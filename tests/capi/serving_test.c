@@ -95,6 +95,89 @@ static void test_requests(fathom_engine* engine, fathom_buffer* error) {
   fathom_queue_free(queue);
 }
 
+/* Choices share a prompt and are otherwise requests of their own; scores equal what was chosen. */
+static void test_choices_and_scores(fathom_engine* engine, fathom_buffer* error) {
+  static int32_t prompt[64];
+  fathom_queue* queue = fathom_queue_new();
+  const fathom_event* event = NULL;
+  uint64_t numbers[3];
+  int32_t cached[3] = {-1, -1, -1};
+  int32_t tokens[3][8];
+  size_t counts[3] = {0, 0, 0};
+  uint64_t seeds[3];
+  float logprobs[8];
+  fathom_request request = request_of(
+      prompt, 40, "{\"max_tokens\": 8, \"ignore_eos\": true, \"seed\": 9, \"logprobs\": 2}");
+  for (int32_t i = 0; i < 40; ++i) prompt[i] = 3 + i;
+  request.id = "many";
+  request.cache_salt = "choices";
+  CHECK_OK(fathom_engine_submit_n(engine, queue, &request, 3, numbers, error), error);
+  while (fathom_queue_poll(queue, 60000, &event, error) == FATHOM_OK) {
+    const int32_t choice = event->choice;
+    char id[24];
+    snprintf(id, sizeof id, "many-%d", (int)choice);
+    CHECK(strcmp(event->request_id, id) == 0);
+    CHECK(event->number == numbers[choice]);
+    CHECK(event->prompt_logprobs == NULL && event->prompt_logprob_count == 0);
+    for (size_t i = 0; i < event->token_count; ++i) {
+      if (choice == 2) logprobs[counts[2]] = event->logprobs[i];
+      tokens[choice][counts[choice]++] = event->token_ids[i];
+    }
+    if (event->finished) {
+      cached[choice] = event->cached_prompt_tokens;
+      seeds[choice] = event->seed;
+    }
+    fathom_event_free(event);
+  }
+  CHECK(cached[0] == 0 && cached[1] == 32 && cached[2] == 32);
+  CHECK(seeds[0] == 9 && seeds[1] != seeds[2]);
+  CHECK(counts[0] == 8 && counts[2] == 8);
+
+  memcpy(&prompt[40], tokens[2], sizeof tokens[2]);
+  request = request_of(prompt, 48, "{\"max_tokens\": 0, \"prompt_logprobs\": 2}");
+  CHECK_OK(fathom_engine_submit(engine, queue, &request, NULL, error), error);
+  CHECK_OK(fathom_queue_poll(queue, 60000, &event, error), error);
+  CHECK(event->finished == 1 && event->finish_reason == FATHOM_FINISH_LENGTH);
+  CHECK(event->prompt_logprob_count == 48 && event->completion_tokens == 0);
+  CHECK(event->prompt_top_begin[1] == 0 && event->prompt_top_begin[48] == 94);
+  CHECK(memcmp(&event->prompt_logprobs[40], logprobs, sizeof logprobs) == 0);
+  CHECK(event->prompt_top_logprobs[0] >= event->prompt_top_logprobs[1]);
+  fathom_event_free(event);
+  fathom_queue_free(queue);
+}
+
+static void test_timeouts_and_older_callers(fathom_engine* engine, fathom_buffer* error) {
+  static const int32_t prompt[] = {1, 2, 3};
+  static struct answer answers[1];
+  fathom_queue* queue = fathom_queue_new();
+  const fathom_event* event = NULL;
+  fathom_request request = request_of(prompt, 3, "{\"max_tokens\": 150, \"ignore_eos\": true}");
+  request.timeout_seconds = 1e-6;
+  CHECK_OK(fathom_engine_submit(engine, queue, &request, NULL, error), error);
+  while (fathom_queue_poll(queue, 60000, &event, error) == FATHOM_OK) {
+    if (event->finished) {
+      CHECK(event->finish_reason == FATHOM_FINISH_ERROR && event->error_status == FATHOM_TIMEOUT);
+    }
+    fathom_event_free(event);
+  }
+  request.timeout_seconds = -1;
+  CHECK_FAILS(fathom_engine_submit(engine, queue, &request, NULL, error), FATHOM_INVALID_ARGUMENT,
+              error, "timeout_seconds");
+  CHECK_FAILS(fathom_engine_submit_n(engine, queue, &request, 0, NULL, error),
+              FATHOM_INVALID_ARGUMENT, error, "n is 0");
+
+  /* A caller from before these members existed. */
+  request = request_of(prompt, 3, "{\"max_tokens\": 4, \"ignore_eos\": true}");
+  request.size = offsetof(fathom_request, cache_salt);
+  request.cache_salt = (const char*)1;
+  request.timeout_seconds = -7;
+  memset(answers, 0, sizeof answers);
+  CHECK_OK(fathom_engine_submit(engine, queue, &request, NULL, error), error);
+  read_all(queue, answers, error);
+  CHECK(answers[0].count == 4);
+  fathom_queue_free(queue);
+}
+
 static void test_cancel(fathom_engine* engine, fathom_buffer* error) {
   static const int32_t prompt[] = {1, 2, 3};
   static struct answer answers[1];
@@ -203,6 +286,10 @@ static void test_open_errors(const char* model, fathom_buffer* error) {
               FATHOM_INVALID_ARGUMENT, error, "isa is \"sse\"");
   CHECK_FAILS(fathom_engine_open(model, "{\"kv_dtype\": \"int3\"}", &engine, error),
               FATHOM_INVALID_ARGUMENT, error, "kv_dtype");
+  CHECK_FAILS(fathom_engine_open(model, "{\"prefix_caching\": 1}", &engine, error),
+              FATHOM_INVALID_ARGUMENT, error, "true or false");
+  CHECK_FAILS(fathom_engine_open(model, "{\"request_timeout_seconds\": -1}", &engine, error),
+              FATHOM_INVALID_ARGUMENT, error, "request_timeout_seconds is -1");
   CHECK_FAILS(fathom_engine_open(model, "nonsense", &engine, error), FATHOM_INVALID_ARGUMENT, error,
               "not a JSON object");
   CHECK(engine == NULL);
@@ -222,6 +309,7 @@ static void test_descriptions(fathom_engine* engine, fathom_buffer* error) {
   CHECK(metrics.size == sizeof metrics);
   CHECK(metrics.kv_pages_total > 0 && metrics.weight_bytes > 0);
   CHECK(metrics.requests_length == 16);
+  CHECK(metrics.kv_pages_used == 0 && metrics.prefix_query_tokens > 0 && metrics.timeouts == 0);
   metrics.size = 4;
   CHECK_FAILS(fathom_engine_metrics(engine, &metrics, error), FATHOM_INVALID_ARGUMENT, error,
               "fathom_metrics.size is 4");
@@ -285,6 +373,8 @@ int main(int argc, char** argv) {
   test_requests(engine, error);
   test_descriptions(engine, error);
   test_larger_structures(engine, error);
+  test_choices_and_scores(engine, error);
+  test_timeouts_and_older_callers(engine, error);
   test_cancel(engine, error);
   test_bad_requests(engine, error);
   CHECK_OK(fathom_engine_drain(engine, error), error);

@@ -126,6 +126,33 @@ class LlmTest(unittest.TestCase):
             thread.join()
         self.assertEqual(results, expected)
 
+    def test_choices_scores_and_the_prefix_cache(self):
+        prompt = [7] * 40
+        params = fathom.SamplingParams(seed=3, max_tokens=6, ignore_eos=True, logprobs=1)
+        choices = self.llm.choices(prompt, 3, params, cache_salt="choices")
+        self.assertEqual(choices[0].usage.seed, 3)
+        self.assertEqual([choice.usage.cached_prompt_tokens for choice in choices], [0, 32, 32])
+        for choice in choices:
+            params.seed = choice.usage.seed
+            again = self.llm.generate(prompt, params)
+            self.assertEqual((again.token_ids, again.logprobs), (choice.token_ids, choice.logprobs))
+        self.assertEqual(self.llm.generate(prompt, params).usage.cached_prompt_tokens, 32)
+
+        score = fathom.SamplingParams(max_tokens=0, prompt_logprobs=1)
+        scored = self.llm.generate(prompt + again.token_ids, score)
+        self.assertEqual((scored.token_ids, scored.finish_reason), ([], "length"))
+        self.assertIsNone(scored.prompt_logprobs[0])
+        self.assertEqual(scored.prompt_logprobs[40:], again.logprobs)
+        self.assertEqual(scored.prompt_top_logprobs[40:], again.top_logprobs)
+        with self.assertRaises(fathom.FathomError):
+            self.llm.choices(prompt, 0)
+
+    def test_timeout(self):
+        params = fathom.SamplingParams(max_tokens=250, ignore_eos=True)
+        with self.assertRaises(fathom.FathomError) as raised:
+            self.llm.generate([1, 2, 3], params, timeout=1e-6)
+        self.assertEqual(raised.exception.status, "timeout")
+
     def test_info_and_closing(self):
         self.assertEqual(self.llm.info["max_model_len"], 256)
         with fathom.LLM(MODEL, **OPTIONS) as llm:
