@@ -24,18 +24,37 @@ std::unique_ptr<ToolSection> make_section(ToolFormat format) {
       return make_delimited_section(deepseek_v3_syntax());
     case ToolFormat::kDeepSeekV31:
       return make_delimited_section(deepseek_v31_syntax());
+    case ToolFormat::kDeepSeekV32:
+    case ToolFormat::kDeepSeekV4:
+    case ToolFormat::kDeepSeekV41:
+      return make_dsml_section(dsml_syntax(format));
   }
   return nullptr;
 }
 
+// Templates write DSML tags in pieces, so only the names of the sections can be looked for.
+ToolFormat detect_tools(std::string_view source) {
+  if (contains(source, "｜DSML｜")) {
+    if (contains(source, "function_calls>")) return ToolFormat::kDeepSeekV32;
+    return contains(source, " calls>") ? ToolFormat::kDeepSeekV41 : ToolFormat::kDeepSeekV4;
+  }
+  if (!contains(source, deepseek_v3_syntax().call_begin)) return ToolFormat::kNone;
+  return contains(source, "```json") ? ToolFormat::kDeepSeekV3 : ToolFormat::kDeepSeekV31;
+}
+
 }  // namespace
 
-OutputFormat detect_output_format(std::string_view template_source) {
+OutputFormat detect_output_format(std::string_view template_source, std::string_view model_type) {
   OutputFormat format;
-  format.reasoning = contains(template_source, kThink) || contains(template_source, kThinkEnd);
-  if (contains(template_source, deepseek_v3_syntax().call_begin)) {
-    format.tools =
-        contains(template_source, "```json") ? ToolFormat::kDeepSeekV3 : ToolFormat::kDeepSeekV31;
+  if (!template_source.empty()) {
+    format.reasoning = contains(template_source, kThink) || contains(template_source, kThinkEnd);
+    format.tools = detect_tools(template_source);
+  } else if (model_type == "deepseek_v32") {
+    format = {true, ToolFormat::kDeepSeekV32};
+  } else if (model_type == "deepseek_v4") {
+    format = {true, ToolFormat::kDeepSeekV4};
+  } else if (model_type == "deepseek_v41") {
+    format = {true, ToolFormat::kDeepSeekV41};
   }
   return format;
 }
@@ -116,32 +135,47 @@ bool OutputParser::step_reasoning(bool final, std::vector<OutputEvent>& events) 
     return true;
   }
   const size_t end = pending_.find(kThinkEnd);
+  if (enter_tools(end, OutputEvent::Kind::kReasoning, events)) return true;
   if (end != std::string::npos) {
     emit_up_to(end, OutputEvent::Kind::kReasoning, events);
     pending_.erase(0, kThinkEnd.size());
     state_ = State::kContent;
     return true;
   }
-  const size_t held = final ? 0 : partial_marker(pending_, kThinkEnd);
+  const size_t held = final ? 0 : std::max(partial_marker(pending_, kThinkEnd), held_back());
   emit_up_to(pending_.size() - held, OutputEvent::Kind::kReasoning, events);
   return false;
 }
 
 bool OutputParser::step_content(bool final, std::vector<OutputEvent>& events) {
-  if (section_ == nullptr) {
-    emit_up_to(pending_.size(), OutputEvent::Kind::kContent, events);
-    return false;
-  }
-  const size_t begin = pending_.find(section_->opening());
-  if (begin != std::string::npos) {
-    emit_up_to(begin, OutputEvent::Kind::kContent, events);
-    section_->begin();
-    state_ = State::kTools;
-    return true;
-  }
-  const size_t held = final ? 0 : partial_marker(pending_, section_->opening());
+  if (enter_tools(std::string::npos, OutputEvent::Kind::kContent, events)) return true;
+  const size_t held = final ? 0 : held_back();
   emit_up_to(pending_.size() - held, OutputEvent::Kind::kContent, events);
   return false;
+}
+
+bool OutputParser::enter_tools(size_t limit, OutputEvent::Kind kind,
+                               std::vector<OutputEvent>& events) {
+  if (section_ == nullptr) return false;
+  size_t begin = pending_.find(section_->opening());
+  if (begin == std::string::npos || begin >= limit) return false;
+  size_t marker = section_->opening().size();
+  const std::string_view lead = section_->lead();
+  if (std::string_view(pending_).substr(0, begin).ends_with(lead)) {
+    begin -= lead.size();
+    marker += lead.size();
+  }
+  emit_up_to(begin, kind, events);
+  section_->begin(marker);
+  around_tools_ = state_;
+  state_ = State::kTools;
+  return true;
+}
+
+size_t OutputParser::held_back() const {
+  if (section_ == nullptr) return 0;
+  const std::string led = std::string(section_->lead()) + std::string(section_->opening());
+  return std::max(partial_marker(pending_, led), partial_marker(pending_, section_->opening()));
 }
 
 bool OutputParser::step_tools(bool final, std::vector<OutputEvent>& events) {
@@ -151,7 +185,10 @@ bool OutputParser::step_tools(bool final, std::vector<OutputEvent>& events) {
     case Kind::kMore:
       return false;
     case Kind::kText:
-      emit_up_to(step.bytes, OutputEvent::Kind::kContent, events);
+      emit_up_to(step.bytes,
+                 around_tools_ == State::kReasoning ? OutputEvent::Kind::kReasoning
+                                                    : OutputEvent::Kind::kContent,
+                 events);
       return true;
     case Kind::kCall:
       pending_.erase(0, step.bytes);
@@ -162,10 +199,10 @@ bool OutputParser::step_tools(bool final, std::vector<OutputEvent>& events) {
       return true;
     case Kind::kDone:
       pending_.erase(0, step.bytes);
-      state_ = State::kContent;
+      state_ = around_tools_;
       return true;
     case Kind::kLeave:
-      state_ = State::kContent;
+      state_ = around_tools_;
       return true;
   }
   return false;

@@ -13,6 +13,9 @@ enum class ToolFormat {
   kNone,
   kDeepSeekV3,   // V2.5, V3, R1: type, separator, name, then the arguments in a ```json fence
   kDeepSeekV31,  // V3.1: name, separator, arguments
+  kDeepSeekV32,  // V3.2: DSML mark-up in <｜DSML｜function_calls>, one element a parameter
+  kDeepSeekV4,   // V4: the same in <｜DSML｜tool_calls>
+  kDeepSeekV41,  // V4.1: the same in <｜DSML｜ calls>; every name has a space in front
 };
 
 struct OutputFormat {
@@ -20,8 +23,10 @@ struct OutputFormat {
   ToolFormat tools = ToolFormat::kNone;
 };
 
-// What a model whose chat template is this writes.
-OutputFormat detect_output_format(std::string_view template_source);
+// What a model writes. Its chat template decides; `model_type` of config.json does where there is
+// no template: V3.2 and V4 come with an encoder instead.
+OutputFormat detect_output_format(std::string_view template_source,
+                                  std::string_view model_type = {});
 // Whether a rendered prompt leaves the model inside its reasoning: it ends in <think>, or in
 // <think> and white space.
 bool opens_reasoning(std::string_view prompt);
@@ -42,10 +47,15 @@ struct OutputEvent {
 class ToolSection;
 
 // Parser of one answer; used by one thread. Text must keep its special tokens (do not skip them
-// when decoding). Pieces may be cut anywhere: what could be the begin of a marker is held back. A
-// tool call is announced when it is complete and its arguments are valid JSON; one that is cut
-// short or malformed comes out as content, markers included. Apart from markers and the white space
-// between calls, every byte fed comes out exactly once, in order.
+// when decoding). Pieces may be cut anywhere: what could be the begin of a marker is held back, and
+// the events are the same for every way of cutting, but for how texts of one kind are divided.
+//
+// A tool call is announced when it is complete and its arguments are valid JSON, not in pieces:
+// only then is it known to be one. A call that is cut short or malformed comes out as text, markers
+// included. A call inside of reasoning counts (models forget </think> before one); what is none
+// stays reasoning. Apart from <think>, </think>, the markers of calls, the white space between
+// calls and the empty line that DSML has in front of them, every byte fed comes out exactly once,
+// in order.
 class OutputParser {
  public:
   OutputParser(OutputFormat format, bool inside_reasoning);
@@ -70,6 +80,9 @@ class OutputParser {
   bool step_reasoning(bool final, std::vector<OutputEvent>& events);
   bool step_content(bool final, std::vector<OutputEvent>& events);
   bool step_tools(bool final, std::vector<OutputEvent>& events);
+  // Looks for tool calls in pending_ before `limit`, which come out as `kind` if they are none.
+  bool enter_tools(size_t limit, OutputEvent::Kind kind, std::vector<OutputEvent>& events);
+  size_t held_back() const;  // bytes at the end of pending_ that may begin tool calls
   void emit_up_to(size_t bytes, OutputEvent::Kind kind, std::vector<OutputEvent>& events);
 
   OutputFormat format_;
@@ -77,6 +90,7 @@ class OutputParser {
   bool reasoning_begun_ = false;          // a repeated <think> is dropped only before this
   std::string pending_;                   // fed, not yet out
   std::unique_ptr<ToolSection> section_;  // null without tools
+  State around_tools_ = State::kContent;  // where the calls stand: in reasoning or content
   int tool_calls_ = 0;
 };
 

@@ -34,10 +34,36 @@ class ToolSection {
 
   virtual ~ToolSection() = default;
   virtual std::string_view opening() const = 0;
-  virtual void begin() = 0;  // a new section starts at its opening marker
+  // White space that belongs to the opening where it stands in front of it.
+  virtual std::string_view lead() const = 0;
+  // A new section starts at its opening, which takes `opening_bytes`, the lead included.
+  virtual void begin(size_t opening_bytes) = 0;
   // `final`: no more text will come, so kMore is not an answer.
   virtual Step step(std::string_view text, bool final) = 0;
 };
+
+// Finds out whether a call stands at some place of a text that grows. Remembers how far it looked,
+// or long arguments would cost quadratic time.
+class CallReader {
+ public:
+  struct Scan {
+    enum class Kind { kMore, kCall, kMalformed } kind = Kind::kMore;
+    size_t end = 0;  // where the call, or the text that is none, ends
+    ToolCall call = {};
+  };
+  virtual ~CallReader() = default;
+  virtual void reset() = 0;  // another call is next
+  // The begin marker stands at `at`; the same `at` until the next reset(). `final`: kMore is not an
+  // answer.
+  virtual Scan scan(std::string_view text, size_t at, bool final) = 0;
+};
+
+// What all sections have in common: markers around them, and calls with white space between.
+struct SectionMarkers {
+  std::string_view lead, begin, end, call_begin;
+};
+std::unique_ptr<ToolSection> make_section(const SectionMarkers& markers,
+                                          std::unique_ptr<CallReader> reader);
 
 // Sections whose calls stand between literal markers.
 struct DelimitedSyntax {
@@ -48,6 +74,15 @@ std::unique_ptr<ToolSection> make_delimited_section(const DelimitedSyntax& synta
 
 const DelimitedSyntax& deepseek_v3_syntax();
 const DelimitedSyntax& deepseek_v31_syntax();
+
+// Sections in DSML mark-up: invoke elements with one parameter element for each argument.
+struct DsmlSyntax {
+  std::string_view section_begin, section_end;
+  std::string_view invoke_begin, invoke_end;        // the former up to the name's opening quote
+  std::string_view parameter_begin, parameter_end;  // likewise
+};
+std::unique_ptr<ToolSection> make_dsml_section(const DsmlSyntax& syntax);
+const DsmlSyntax& dsml_syntax(ToolFormat format);  // of V3.2, V4 or V4.1
 
 // Helpers of the formats.
 std::string_view trim_space(std::string_view text);  // ASCII white space

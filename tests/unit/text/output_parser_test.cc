@@ -7,54 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/text/output_events.h"
+
 namespace fathom {
 namespace {
 
-using Kind = OutputEvent::Kind;
-
-constexpr OutputFormat kThinkV3 = {true, ToolFormat::kDeepSeekV3};
-constexpr OutputFormat kThinkV31 = {true, ToolFormat::kDeepSeekV31};
-
-// Joins pieces of one kind and one call, so that answers cut differently compare equal.
-std::vector<OutputEvent> joined(const std::vector<OutputEvent>& events) {
-  std::vector<OutputEvent> out;
-  for (const OutputEvent& event : events) {
-    if (!out.empty() && out.back().kind == event.kind && out.back().index == event.index) {
-      out.back().text += event.text;
-    } else {
-      out.push_back(event);
-    }
-  }
-  return out;
-}
-
-std::vector<OutputEvent> parse(OutputFormat format, bool inside, const std::string& text,
-                               size_t piece) {
-  OutputParser parser(format, inside);
-  std::vector<OutputEvent> events;
-  const auto take = [&](std::vector<OutputEvent> more) {
-    for (OutputEvent& event : more) {
-      EXPECT_FALSE(event.text.empty() && event.kind != Kind::kToolCallArguments);
-      events.push_back(std::move(event));
-    }
-  };
-  for (size_t at = 0; at < text.size(); at += piece) take(parser.feed(text.substr(at, piece)));
-  take(parser.finish());
-  return joined(events);
-}
-
-// The events of `text`, the same for every way of cutting it.
-std::vector<OutputEvent> parse(OutputFormat format, bool inside, const std::string& text) {
-  const auto whole = parse(format, inside, text, text.size() + 1);
-  for (size_t piece : {1u, 2u, 3u, 5u, 7u, 11u, 16u, 64u}) {
-    EXPECT_EQ(parse(format, inside, text, piece), whole) << piece << ": " << text;
-  }
-  return whole;
-}
-
-std::vector<OutputEvent> content(const std::string& text) {
-  return {{Kind::kContent, 0, text}};
-}
+using namespace testing;
 
 const std::string kBegin = "<｜tool▁calls▁begin｜>", kEnd = "<｜tool▁calls▁end｜>";
 
@@ -169,10 +127,24 @@ TEST(OutputParser, GoodCallsBesideBadOnes) {
                                       {Kind::kContent, 0, "\n stray" + kEnd}}));
 }
 
-TEST(OutputParser, ToolMarkersInsideReasoningAreReasoning) {
-  const std::string thought = "maybe " + kBegin + call_v3("f", "{}") + kEnd;
-  EXPECT_EQ(parse(kThinkV3, true, thought + "</think>"),
-            (std::vector<OutputEvent>{{Kind::kReasoning, 0, thought}}));
+TEST(OutputParser, CallsInsideReasoningCount) {
+  EXPECT_EQ(parse(kThinkV3, true, "so " + kBegin + call_v3("f", "{}") + kEnd),
+            (std::vector<OutputEvent>{{Kind::kReasoning, 0, "so "},
+                                      {Kind::kToolCallBegin, 0, "f"},
+                                      {Kind::kToolCallArguments, 0, "{}"}}));
+  EXPECT_EQ(parse(kThinkV3, true, kBegin + call_v3("f", "{}") + kEnd + "more</think>x"),
+            (std::vector<OutputEvent>{{Kind::kToolCallBegin, 0, "f"},
+                                      {Kind::kToolCallArguments, 0, "{}"},
+                                      {Kind::kReasoning, 0, "more"},
+                                      {Kind::kContent, 0, "x"}}));
+}
+
+TEST(OutputParser, MarkersInsideReasoningThatAreNoCallAreReasoning) {
+  for (const std::string& thought : {"maybe " + kBegin + " and so on", kBegin + kEnd,
+                                     kBegin + call_v3("f", "{") + kEnd, "x " + kBegin}) {
+    EXPECT_EQ(parse(kThinkV3, true, thought + "</think>"),
+              (std::vector<OutputEvent>{{Kind::kReasoning, 0, thought}}));
+  }
 }
 
 TEST(OutputParser, TextIsNotHeldBackWithoutNeed) {
