@@ -8,7 +8,7 @@ LEVELS = {
     "core": 0,
     "types": 1,
     "device": 2, "kvcache": 2, "text": 2, "weights": 2,
-    "kernels": 3, "comm": 3, "scheduler": 3, "stream": 3,
+    "kernels": 3, "comm": 3, "scheduler": 3, "stream": 3, "grammar": 3,
     "model": 4, "sampler": 4,
     "engine": 5,
     "http": 6, "capi": 6,
