@@ -25,5 +25,6 @@ void add_render(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);
+void add_replay(CLI::App& app, Action& action);
 
 }  // namespace fathom::apps

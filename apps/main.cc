@@ -54,6 +54,7 @@ int run(int argc, char** argv) {
   add_verify(app, action);
   add_bench(app, action);
   add_serve(app, action);
+  add_replay(app, action);
 
   try {
     app.parse(argc, argv);

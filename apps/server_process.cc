@@ -195,6 +195,7 @@ Result<ApiOptions> ServerProcess::api_options() const {
   options.served_model_names = names_;
   options.chat_template_kwargs = template_kwargs_object(flags_.template_kwargs);
   options.thinking = flags_.thinking;
+  options.version = FATHOM_VERSION;
   options.request_timeout_seconds = flags_.request_timeout;
   if (!flags_.request_log.empty()) {
     FATHOM_ASSIGN(options.request_log, open_request_log(flags_.request_log));

@@ -3,7 +3,7 @@ import unittest
 
 from support import CONFIG_ONLY, MODEL, Terminal, run
 
-COMMANDS = ["run", "chat", "inspect", "tokenize", "detokenize", "render", "verify", "bench", "serve"]
+COMMANDS = ["run", "chat", "inspect", "tokenize", "detokenize", "render", "verify", "bench", "serve", "replay"]
 
 
 class Help(unittest.TestCase):

@@ -3,8 +3,11 @@
 
 #include <utility>
 
+#include "http/api/anthropic.h"
 #include "http/api/endpoints.h"
 #include "http/api/generation.h"
+#include "http/api/openapi.h"
+#include "http/api/responses.h"
 #include "http/api/service.h"
 
 namespace fathom {
@@ -107,10 +110,20 @@ std::vector<Route> ApiService::routes() const {
                                     api::chat_body(), api::make_chat_job));
   routes.push_back(generation_route(service, "/v1/completions", Dialect::kOpenAi,
                                     api::completion_body(), api::make_completion_job));
+  routes.push_back(generation_route(service, "/v1/responses", Dialect::kOpenAi,
+                                    api::responses_body(), api::make_responses_job));
+  routes.push_back(generation_route(service, "/v1/messages", Dialect::kAnthropic,
+                                    api::messages_body(), api::make_messages_job));
+  routes.push_back(answer_route(service, "/v1/messages/count_tokens", Dialect::kAnthropic,
+                                api::count_tokens_body(), api::count_tokens));
   routes.push_back(
       answer_route(service, "/tokenize", Dialect::kOpenAi, api::tokenize_body(), api::tokenize));
   routes.push_back(answer_route(service, "/detokenize", Dialect::kOpenAi, api::detokenize_body(),
                                 api::detokenize));
+  Route description =
+      get_route("/openapi.json", [service] { return api::openapi_document(*service); });
+  description.needs_key = false;
+  routes.push_back(std::move(description));
   return routes;
 }
 

@@ -27,6 +27,7 @@ struct ApiOptions {
   // Template variables of every chat; the request's chat_template_kwargs win over them.
   nlohmann::ordered_json chat_template_kwargs = nlohmann::ordered_json::object();
   std::optional<bool> thinking;  // for templates that know the variable, where a request is silent
+  std::string version = "0";     // of the server, for /openapi.json
   double request_timeout_seconds = 0;  // 0 = none
   RequestLogSink request_log;          // empty: nothing is logged
   std::function<int64_t()> unix_time;  // of "created"; empty: the system's clock

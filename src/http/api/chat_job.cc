@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "http/api/chat_call.h"
 #include "http/api/chat_reply.h"
 #include "http/api/endpoints.h"
-#include "http/api/messages.h"
-#include "http/api/tools.h"
 
 namespace fathom::api {
 
@@ -87,20 +86,13 @@ ApiResult<Job> make_chat_job(const Service& service, const HttpRequest& request,
   job.params.logprobs = job.params.logprobs || job.params.top_logprobs > 0;
   if (job.params.logprobs) job.params.sampling.logprobs = job.params.top_logprobs;
 
-  ChatInput input;
-  input.messages = body["messages"];
-  const auto field = [&](const char* name) {
-    return body.contains(name) ? body[name] : Json(nullptr);
-  };
-  FATHOM_API_ASSIGN(ToolPlan plan, plan_tools(field("tools"), field("tool_choice")));
-  input.tools = std::move(plan.tools);
-  input.kwargs = template_variables(service, body);
-  FATHOM_API_ASSIGN(RenderedChat chat, render_chat(service, input));
-  // The markers of tool calls are special tokens: the parser has to see them.
-  if (chat.format.output.tools != ToolFormat::kNone) {
-    job.params.sampling.skip_special_tokens = false;
-  }
-  job.prompts.push_back(chat.prompt);
+  ChatCall call;
+  call.messages = body["messages"];
+  call.tools = field_or_null(body, "tools");
+  call.tool_choice = field_or_null(body, "tool_choice");
+  call.response_format = field_or_null(body, "response_format");
+  call.variables = template_variables(service, body);
+  FATHOM_API_ASSIGN(RenderedChat chat, prepare_chat(service, call, &job));
   job.reply = make_chat_reply({job.params, chat.format,
                                TokenNames{service.engine().tokenizer(), job.params.tokens_as_ids},
                                std::move(chat.prompt), request.id});

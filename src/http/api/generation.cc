@@ -36,6 +36,14 @@ ApiError stream_failure(const StreamEvent& event) {
   return error;
 }
 
+// The engine's messages begin with the parameter's name.
+std::string parameter_named_in(const Status& status) {
+  for (const Parameter& parameter : generation_parameters()) {
+    if (status.message().starts_with(parameter.name + " ")) return parameter.name;
+  }
+  return "";
+}
+
 }  // namespace
 
 ApiResult<void> check_room(const Service& service, const Job& job) {
@@ -108,7 +116,9 @@ ApiResult<void> Generation::submit() {
   for (const std::vector<int32_t>& prompt : job_.prompts) {
     const double now = now_seconds();
     auto streams = service_->engine().submit_many(engine_request(prompt), n);
-    if (!streams) return api::fail(from_status(streams.error()));
+    if (!streams) {
+      return api::fail(from_status(streams.error(), parameter_named_in(streams.error())));
+    }
     for (std::shared_ptr<TokenStream>& stream : *streams) {
       Choice choice;
       choice.stream = std::move(stream);
@@ -199,6 +209,7 @@ void Generation::log_answer() const {
   RequestLogEntry entry;
   entry.id = exchange_->request().id;
   entry.endpoint = job_.endpoint;
+  entry.model = job_.model;
   entry.created = created_;
   entry.seed = *job_.params.sampling.seed;
   entry.fingerprint = service_->fingerprint();

@@ -75,7 +75,18 @@ void convert_arguments(Json* call, bool as_objects) {
   }
 }
 
-Json template_message(const Json& given, bool argument_objects) {
+// What a template expects of messages with calls.
+struct TemplateHabits {
+  bool argument_objects = false;  // not their text
+  bool null_content = false;      // V3's prints calls only where the content is null
+};
+
+TemplateHabits habits_of(const std::string& source) {
+  const auto has = [&](const char* text) { return source.find(text) != std::string::npos; };
+  return {template_wants_objects(source), has("content'] is none") || has("content'] is not none")};
+}
+
+Json template_message(const Json& given, const TemplateHabits& habits) {
   Json message = given;
   const std::string role = given["role"];
   if (role == "developer") message["role"] = "system";
@@ -90,9 +101,10 @@ Json template_message(const Json& given, bool argument_objects) {
     if (message["content"].is_null()) message["content"] = "";
     return message;
   }
-  // V3's template prints calls only where there is no content.
-  if (message["content"] == "") message["content"] = nullptr;
-  for (Json& call : message["tool_calls"]) convert_arguments(&call, argument_objects);
+  if (message["content"] == "" || message["content"].is_null()) {
+    message["content"] = habits.null_content ? Json(nullptr) : Json("");
+  }
+  for (Json& call : message["tool_calls"]) convert_arguments(&call, habits.argument_objects);
   return message;
 }
 
@@ -160,9 +172,25 @@ Schema tool_choice_schema() {
 }
 
 Json template_messages(const Json& messages, const std::string& template_source) {
-  const bool argument_objects = template_wants_objects(template_source);
+  const TemplateHabits habits = habits_of(template_source);
   Json out = Json::array();
-  for (const Json& message : messages) out.push_back(template_message(message, argument_objects));
+  for (const Json& message : messages) out.push_back(template_message(message, habits));
+  return out;
+}
+
+// Templates that print a tool's description or parameters fail where there are none.
+Json template_tools(const Json& tools, const std::string& template_source) {
+  const auto reads = [&](const char* field) {
+    return template_source.find(field) != std::string::npos;
+  };
+  Json out = tools;
+  for (Json& tool : out) {
+    Json& function = tool["function"];
+    if (reads("description") && !function.contains("description")) function["description"] = "";
+    if (reads("parameters") && !function.contains("parameters")) {
+      function["parameters"] = {{"type", "object"}, {"properties", Json::object()}};
+    }
+  }
   return out;
 }
 
@@ -183,7 +211,7 @@ ApiResult<RenderedChat> render_chat(const Service& service, const ChatInput& inp
   }
   ChatPrompt prompt;
   prompt.messages = dump(template_messages(input.messages, source));
-  if (with_tools) prompt.tools = dump(input.tools);
+  if (with_tools) prompt.tools = dump(template_tools(input.tools, source));
   prompt.template_kwargs = dump(input.kwargs);
   Result<std::vector<int32_t>> ids = engine.encode_prompt(prompt);
   if (!ids) return fail(from_status(ids.error(), "messages"));

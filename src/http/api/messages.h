@@ -19,6 +19,9 @@ Schema tool_choice_schema();
 // arguments as text or as objects, whichever the template prints right.
 Json template_messages(const Json& messages, const std::string& template_source);
 
+// The same for tools: what the template reads is there.
+Json template_tools(const Json& tools, const std::string& template_source);
+
 // How an answer to a rendered prompt is read.
 struct ChatFormat {
   OutputFormat output;

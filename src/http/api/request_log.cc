@@ -60,9 +60,13 @@ std::string request_log_line(const RequestLogEntry& entry) {
                        {"logprobs", std::move(logprobs)},
                        {"bytes_xxh64", choice.bytes_hash}});
   }
-  const Json line = {{"time", entry.created},        {"id", entry.id},
-                     {"endpoint", entry.endpoint},   {"fingerprint", entry.fingerprint},
-                     {"seed", entry.seed},           {"request", *entry.body},
+  const Json line = {{"time", entry.created},
+                     {"id", entry.id},
+                     {"endpoint", entry.endpoint},
+                     {"model", entry.model},
+                     {"fingerprint", entry.fingerprint},
+                     {"seed", entry.seed},
+                     {"request", *entry.body},
                      {"choices", std::move(choices)}};
   return dump(line);
 }

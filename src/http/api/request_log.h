@@ -18,7 +18,7 @@ struct RequestLogEntry {
     const std::vector<TokenLogprobs>* logprobs;
     std::string bytes_hash;  // of the answer, those of this choice
   };
-  std::string id, endpoint, fingerprint;
+  std::string id, endpoint, model, fingerprint;
   int64_t created = 0;
   uint64_t seed = 0;
   const Json* body = nullptr;

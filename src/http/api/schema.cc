@@ -188,17 +188,29 @@ ApiResult<void> Schema::check(const Json& value, const std::string& path,
     case Kind::kAnyOf:
       break;
   }
-  // The last alternative of the right type words the error.
-  ApiResult<void> outcome;
+  return check_alternatives(value, path, unknown);
+}
+
+// What the value was meant to be words the error: of arrays, the one whose items begin right.
+ApiResult<void> Schema::check_alternatives(const Json& value, const std::string& path,
+                                           std::vector<std::string>* unknown) const {
+  const auto begins_right = [&](const Schema& part) {
+    return part.kind_ != Kind::kArray || value.empty() || part.parts_[0].accepts_type(value[0]);
+  };
+  ApiResult<void> worded;
+  bool worded_well = false;
   for (const Schema& part : parts_) {
     if (!part.accepts_type(value)) continue;
     std::vector<std::string> found;
-    outcome = part.check(value, path, &found);
-    if (!outcome) continue;
-    if (unknown != nullptr) unknown->insert(unknown->end(), found.begin(), found.end());
-    return outcome;
+    ApiResult<void> outcome = part.check(value, path, &found);
+    if (outcome) {
+      if (unknown != nullptr) unknown->insert(unknown->end(), found.begin(), found.end());
+      return outcome;
+    }
+    if (!worded_well) worded = std::move(outcome);
+    worded_well = worded_well || begins_right(part);
   }
-  return outcome;
+  return worded;
 }
 
 ApiResult<void> Schema::check_number(const Json& value, const std::string& path) const {
@@ -285,7 +297,7 @@ std::string Schema::range_text() const {
     return fmt::format("above {} and at most {}", number_text(least_), number_text(most_));
   }
   if (least_excluded_) return fmt::format("above {}", number_text(least_));
-  if (std::isfinite(least_) && std::isfinite(most_)) {
+  if (std::isfinite(least_) && std::isfinite(most_) && most_ < 2147483647.0) {
     return fmt::format("between {} and {}", number_text(least_), number_text(most_));
   }
   if (std::isfinite(least_)) return fmt::format("at least {}", number_text(least_));

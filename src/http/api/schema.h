@@ -72,6 +72,8 @@ class Schema {
                                std::vector<std::string>* unknown) const;
   ApiResult<void> check_tagged(const Json& value, const std::string& path,
                                std::vector<std::string>* unknown) const;
+  ApiResult<void> check_alternatives(const Json& value, const std::string& path,
+                                     std::vector<std::string>* unknown) const;
   std::string range_text() const;
   Json bare_schema() const;
   Json object_schema() const;
