@@ -146,6 +146,12 @@ CLI::Option* add_size_option(CLI::App& command, const std::string& name, uint64_
       ->transform(CLI::Validator(check_size, ""));  // runs before the one above
 }
 
+CLI::Option* add_seed_option(CLI::App& command, std::optional<uint64_t>& seed,
+                             const std::string& text) {
+  return command.add_option("--seed", seed, text)
+      ->check(CLI::Validator(check_unsigned, "a number from 0"));
+}
+
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   add_model_flags(command, flags.model);
   const auto group = "Engine options";
@@ -192,8 +198,9 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
       ->check(number_from(-2, 2, true, "a number from -2 to 2"));
   option("--frequency-penalty", flags.frequency_penalty, "Over the answer; 0 = none")
       ->check(number_from(-2, 2, true, "a number from -2 to 2"));
-  option("--seed", flags.seed, "Makes sampling repeatable; without it one is drawn and reported")
-      ->check(CLI::Validator(check_unsigned, "a number from 0"));
+  add_seed_option(command, flags.seed,
+                  "Makes sampling repeatable; without it one is drawn and reported")
+      ->group(group);
   option("--max-tokens", flags.max_tokens, "Longest answer; without it, up to the context length")
       ->check(CLI::Range(1, kMaxInt32));
   option("--min-tokens", flags.min_tokens, "Stops are ignored before that many tokens")

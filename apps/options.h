@@ -32,6 +32,9 @@ ModelOptions model_options(const ModelFlags& flags);
 // A number of bytes with an optional unit: 512MiB.
 CLI::Option* add_size_option(CLI::App& command, const std::string& name, uint64_t& value,
                              const std::string& text);
+// --seed.
+CLI::Option* add_seed_option(CLI::App& command, std::optional<uint64_t>& seed,
+                             const std::string& text);
 
 struct EngineFlags {
   ModelFlags model;

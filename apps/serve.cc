@@ -115,6 +115,10 @@ void add_batch_flags(CLI::App& command, ServeFlags& flags) {
       ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float", "half", "float16"}))
       ->capture_default_str()
       ->group(group);
+  add_seed_option(command, flags.seed,
+                  "Seed of requests that give none, so that equal requests get equal answers; "
+                  "without it one is drawn for each")
+      ->group(group);
   add_template_kwargs(command, flags.template_kwargs);
   command
       .add_flag("--thinking,!--no-thinking", flags.thinking,

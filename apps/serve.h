@@ -20,6 +20,7 @@ struct ServeFlags {
   bool prefix_caching = true;
   std::string dtype = "auto";
   std::string chat_template;
+  std::optional<uint64_t> seed;
   double request_timeout = 0;                // seconds; 0 = none
   std::vector<std::string> template_kwargs;  // "key=value", of every chat
   std::optional<bool> thinking;

@@ -36,6 +36,7 @@ EngineOptions serve_engine_options(const ServeFlags& flags) {
   options.prefix_caching = flags.prefix_caching;
   options.request_timeout_seconds = flags.request_timeout;
   options.chat_template_file = flags.chat_template;
+  options.default_seed = flags.seed;
   return options;
 }
 

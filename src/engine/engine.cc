@@ -278,7 +278,9 @@ std::string Engine::fingerprint() const {
   return fmt::format("fp_{:016x}", impl_->parts.model->fingerprint());
 }
 SamplingParams Engine::default_sampling() const {
-  return impl_->parts.generation.sampling;
+  SamplingParams sampling = impl_->parts.generation.sampling;
+  sampling.seed = impl_->options.default_seed;
+  return sampling;
 }
 const std::vector<int32_t>& Engine::stop_ids() const {
   return impl_->shared.stop_ids;

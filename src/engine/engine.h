@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -36,6 +37,8 @@ struct EngineOptions {
   bool prefix_caching = true;          // full pages of equal beginnings are computed once; no bit
                                        // of an answer depends on it
   double request_timeout_seconds = 0;  // from submit to the last token, of every request; 0 = none
+  std::optional<uint64_t> default_seed;  // in default_sampling(); absent: requests without a seed
+                                         // get one that is drawn
 };
 
 // A rendered conversation. All three are JSON texts; "" = absent.

@@ -278,14 +278,14 @@ void Connection::record_answer(const std::string& outcome) {
   entry.seconds = seconds;
   entry.tokens = answer.tokens;
   entry.outcome = outcome;
-  entry.probe = answer.handled && !answer.admission.route->needs_key && status < 400;
+  entry.probe = answer.handled && !answer.admission.route->needs_key;
   host_.log.write(entry);
 }
 
 // Everything is written: on to the next request, or to the end of the connection.
 void Connection::finish_answer() {
-  const bool keep_alive = answer_->keep_alive && !input_ended_ &&
-                          host_.gate.phase() != ServerPhase::kDraining;
+  const bool keep_alive =
+      answer_->keep_alive && !input_ended_ && host_.gate.phase() != ServerPhase::kDraining;
   record_answer("ok");
   answer_.reset();
   if (!keep_alive) {
