@@ -38,19 +38,18 @@ struct BenchOptions {
   bool json = false;
 };
 
-// The figures of one run, in base units (bytes, seconds, operations).
-struct Machine {
-  double read_bandwidth = 0;
-  double fma_peak = 0;
-};
+// The figures of one run, in base units (bytes, seconds, operations). Each repetition is held
+// against the ceilings measured right before and after it: on a shared machine they drift.
 struct Decode {
   int batch = 0;
   double seconds_per_step = 0;  // median
+  double fraction = 0;          // of read bandwidth: median over the repetitions
   uint64_t bytes_per_step = 0;
 };
 struct Prefill {
   int64_t tokens = 0;
-  double seconds = 0;  // median
+  double seconds = 0;   // median
+  double fraction = 0;  // of the FMA peak: median over the repetitions
   double flops = 0;
 };
 
@@ -58,6 +57,14 @@ double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// Median over the repetitions of work / seconds / ceiling.
+double median_fraction(double work, const std::vector<double>& seconds,
+                       const std::vector<double>& ceilings) {
+  std::vector<double> fractions;
+  for (size_t i = 0; i < seconds.size(); ++i) fractions.push_back(work / seconds[i] / ceilings[i]);
+  return median(std::move(fractions));
 }
 
 // VmHWM of this process: the most memory that was resident since the last reset.
@@ -73,12 +80,34 @@ void reset_peak_resident() {
   std::ofstream("/proc/self/clear_refs") << "5";
 }
 
-// Other guests of the host disturb single measurements: the ceiling is the best one seen.
-void measure(Model& model, Machine& machine) {
-  machine.read_bandwidth =
-      std::max(machine.read_bandwidth, kernels::measure_read_bandwidth(model.kernels()));
-  machine.fma_peak = std::max(machine.fma_peak, kernels::measure_fma_peak(model.kernels()));
-}
+// What the machine can do right now, asked again and again between the measurements of the model.
+class Gauge {
+ public:
+  explicit Gauge(Model& model) : model_(model) {}
+
+  double read_bandwidth() {
+    // The gauge reads a gigabyte of its own, which is not the model's memory.
+    peak_ = std::max(peak_, peak_resident_bytes());
+    bandwidths_.push_back(kernels::measure_read_bandwidth(model_.kernels()));
+    reset_peak_resident();
+    return bandwidths_.back();
+  }
+  double fma_peak() {
+    peaks_.push_back(kernels::measure_fma_peak(model_.kernels()));
+    return peaks_.back();
+  }
+
+  Model& model() { return model_; }
+  double median_read_bandwidth() const { return median(bandwidths_); }
+  double median_fma_peak() const { return median(peaks_); }
+  uint64_t resident_peak() const { return std::max(peak_, peak_resident_bytes()); }
+
+ private:
+  Model& model_;
+  std::vector<double> bandwidths_;
+  std::vector<double> peaks_;
+  uint64_t peak_ = 0;
+};
 
 // Distinct routed experts per layer in a step of these rows.
 std::vector<double> experts_touched(const ModelConfig& config, const StepTrace& trace) {
@@ -90,7 +119,8 @@ std::vector<double> experts_touched(const ModelConfig& config, const StepTrace& 
   return touched;
 }
 
-Result<Decode> measure_decode(Model& model, const BenchOptions& options, int batch) {
+Result<Decode> measure_decode(Gauge& gauge, const BenchOptions& options, int batch) {
+  Model& model = gauge.model();
   const ModelConfig& config = model.config();
   const int64_t prompt =
       std::clamp<int64_t>(config.max_position_embeddings - kDecodeSteps - 1, 1, kDecodePrompt);
@@ -111,9 +141,11 @@ Result<Decode> measure_decode(Model& model, const BenchOptions& options, int bat
     return rows;
   };
   std::vector<double> seconds;
+  std::vector<double> ceilings;
   std::vector<double> touched(config.layers.size(), 0);
   double traced = 0;
   const double start = now_seconds();
+  double before = gauge.read_bandwidth();
   for (int round = 0; round < options.repeat; ++round) {
     if (round > 0 && now_seconds() - start > kMeasurement) break;
     for (int sequence = 0; sequence < batch; ++sequence) session.rewind(sequence);
@@ -130,18 +162,25 @@ Result<Decode> measure_decode(Model& model, const BenchOptions& options, int bat
       ++steps;
     }
     seconds.push_back((now_seconds() - begin) / steps);
+    const double after = gauge.read_bandwidth();
+    ceilings.push_back(std::max(before, after));
+    before = after;
   }
   for (double& count : touched) count /= traced;
-  return Decode{batch, median(std::move(seconds)), step_weight_bytes(config, touched)};
+  const uint64_t bytes = step_weight_bytes(config, touched);
+  return Decode{batch, median(seconds), median_fraction(double(bytes), seconds, ceilings), bytes};
 }
 
-Result<Prefill> measure_prefill(Model& model, const BenchOptions& options, int64_t count) {
+Result<Prefill> measure_prefill(Gauge& gauge, const BenchOptions& options, int64_t count) {
+  Model& model = gauge.model();
   FATHOM_ASSIGN(StepSession session, StepSession::create(model, options.block_size, {count}));
   const std::vector<int32_t> tokens =
       pseudo_random_tokens(count, model.config().vocab_size, kSeed + 1);
   std::vector<float> logits;
   std::vector<double> seconds;
+  std::vector<double> ceilings;
   const double start = now_seconds();
+  double before = gauge.fma_peak();
   // The first round warms up (pages of the cache, scratch memory) and is dropped if there is time.
   for (int round = 0; round <= options.repeat; ++round) {
     if (round > 0 && now_seconds() - start > kMeasurement) break;
@@ -154,19 +193,27 @@ Result<Prefill> measure_prefill(Model& model, const BenchOptions& options, int64
                               last ? &logits : nullptr));
     }
     seconds.push_back(now_seconds() - begin);
+    const double after = gauge.fma_peak();
+    ceilings.push_back(std::max(before, after));
+    before = after;
   }
-  if (seconds.size() > 1) seconds.erase(seconds.begin());
-  return Prefill{count, median(std::move(seconds)), prefill_flops(model.config(), count)};
+  if (seconds.size() > 1) {
+    seconds.erase(seconds.begin());
+    ceilings.erase(ceilings.begin());
+  }
+  const double flops = prefill_flops(model.config(), count);
+  return Prefill{count, median(seconds), median_fraction(flops, seconds, ceilings), flops};
 }
 
-Json report_json(const BenchOptions& options, Model& model, const Machine& machine,
-                 const std::vector<Decode>& decodes, const std::vector<Prefill>& prefills) {
+Json report_json(const BenchOptions& options, Gauge& gauge, const std::vector<Decode>& decodes,
+                 const std::vector<Prefill>& prefills) {
+  Model& model = gauge.model();
   Json json = {{"model", options.model.model},
                {"machine",
                 {{"threads", model.pool().size()},
                  {"isa", kernels::isa_name(model.kernels().isa())},
-                 {"read_bandwidth_bytes_per_s", machine.read_bandwidth},
-                 {"fma_peak_flop_per_s", machine.fma_peak}}}};
+                 {"read_bandwidth_bytes_per_s", gauge.median_read_bandwidth()},
+                 {"fma_peak_flop_per_s", gauge.median_fma_peak()}}}};
   json["decode"] = Json::array();
   for (const Decode& d : decodes) {
     const double rate = double(d.bytes_per_step) / d.seconds_per_step;
@@ -175,7 +222,7 @@ Json report_json(const BenchOptions& options, Model& model, const Machine& machi
                               {"seconds_per_step", d.seconds_per_step},
                               {"weight_bytes_per_step", d.bytes_per_step},
                               {"bytes_per_s", rate},
-                              {"fraction_of_read_bandwidth", rate / machine.read_bandwidth}});
+                              {"fraction_of_read_bandwidth", d.fraction}});
   }
   json["prefill"] = Json::array();
   for (const Prefill& p : prefills) {
@@ -185,7 +232,7 @@ Json report_json(const BenchOptions& options, Model& model, const Machine& machi
                                {"seconds", p.seconds},
                                {"flop", p.flops},
                                {"flop_per_s", rate},
-                               {"fraction_of_fma_peak", rate / machine.fma_peak}});
+                               {"fraction_of_fma_peak", p.fraction}});
   }
   return json;
 }
@@ -230,24 +277,23 @@ void print_report(const Json& json) {
 
 Status run_measurements(Model& model, const BenchOptions& options, Json& json,
                         double load_seconds) {
-  Machine machine;
-  const uint64_t loading_peak = peak_resident_bytes();
-  measure(model, machine);
-  reset_peak_resident();  // the measurement's own gigabyte is not the model's
+  Gauge gauge(model);
+  gauge.read_bandwidth();
+  gauge.fma_peak();
   ProgressBar bar("Measuring", ProgressBar::Unit::kCount);
   const uint64_t total = options.batches.size() + options.prompts.size();
   uint64_t done = 0;
   bar.update(done, total);
   std::vector<Decode> decodes;
   for (const int batch : options.batches) {
-    FATHOM_ASSIGN_OR_STATUS(Decode decode, measure_decode(model, options, batch));
+    FATHOM_ASSIGN_OR_STATUS(Decode decode, measure_decode(gauge, options, batch));
     decodes.push_back(decode);
     bar.update(++done, total);
   }
   std::vector<Prefill> prefills;
   for (const int64_t tokens : options.prompts) {
     if (tokens <= model.config().max_position_embeddings) {
-      FATHOM_ASSIGN_OR_STATUS(Prefill prefill, measure_prefill(model, options, tokens));
+      FATHOM_ASSIGN_OR_STATUS(Prefill prefill, measure_prefill(gauge, options, tokens));
       prefills.push_back(prefill);
     } else {
       bar.clear();
@@ -256,10 +302,9 @@ Status run_measurements(Model& model, const BenchOptions& options, Json& json,
     }
     bar.update(++done, total);
   }
-  const uint64_t peak = std::max(loading_peak, peak_resident_bytes());
-  measure(model, machine);
+  const uint64_t peak = gauge.resident_peak();
   bar.clear();
-  json = report_json(options, model, machine, decodes, prefills);
+  json = report_json(options, gauge, decodes, prefills);
   const uint64_t weights = model.weight_bytes();
   json["load"] = {{"weight_bytes", weights},
                   {"seconds", load_seconds},
@@ -319,7 +364,9 @@ void add_bench(CLI::App& app, Action& action) {
       "The machine is measured in the same run, with all threads: reading memory (ceiling of\n"
       "decode, which reads every weight it needs once a step; of the routed experts the distinct\n"
       "ones) and fp32 multiply-adds (ceiling of prefill). Steps of the model are timed, without\n"
-      "tokenizer and sampling.\n"
+      "tokenizer and sampling. Fractions are medians over the repetitions, each against the "
+      "larger\n"
+      "of the ceilings measured right before and right after it: shared machines drift.\n"
       "Examples:\n"
       "  fathom bench MODEL\n"
       "  fathom bench bench/configs/v2-lite --load-format dummy \\\n"

@@ -7,7 +7,10 @@
 namespace fathom::kernels {
 namespace {
 
-constexpr int64_t kPrefetchBytes = 6144;  // ahead of a weight stream, into the second-level cache
+// How far ahead of a weight stream lines are fetched: from memory into the second-level cache, and
+// from there into the first. One stage alone leaves 4 to 5% of the read bandwidth unused.
+constexpr int64_t kPrefetchFar = 8192;
+constexpr int64_t kPrefetchNear = 2048;
 
 // acc[r][v] = fma(x[r][k], w[k][v], acc[r][v]) for ascending k.
 template <int R, int NV>
@@ -179,9 +182,11 @@ void direct(const PanelArgs& a, const float* const* x, int v0, float* out) {
         xa[r] = vset1(x[r][k]);
         xb[r] = vset1(x[r][k + 1]);
       }
-      const std::byte* ahead = panel + (k * width + v0 * 16) * element_bytes<F>() + kPrefetchBytes;
-      for (int64_t line = 0; line < NV * 32 * element_bytes<F>(); line += 64)
-        prefetch_far(ahead + line);
+      const std::byte* stream = panel + (k * width + v0 * 16) * element_bytes<F>();
+      for (int64_t line = 0; line < NV * 32 * element_bytes<F>(); line += 64) {
+        prefetch_far(stream + kPrefetchFar + line);
+        prefetch(stream + kPrefetchNear + line);
+      }
       FATHOM_UNROLL
       for (int v = 0; v < NV; ++v) {
         V wa, wb;
@@ -238,7 +243,7 @@ void widen_block(const PanelArgs& a, int64_t k0, int64_t count, float* out) {
   const int vecs = static_cast<int>(a.width / 16);
   int64_t i = 0;
   for (; i + 1 < count; i += 2) {
-    const std::byte* ahead = a.panel + (k0 + i) * a.width * element_bytes<F>() + kPrefetchBytes;
+    const std::byte* ahead = a.panel + (k0 + i) * a.width * element_bytes<F>() + kPrefetchFar;
     for (int64_t line = 0; line < a.width * 2 * element_bytes<F>(); line += 64)
       prefetch_far(ahead + line);
     for (int v = 0; v < vecs; ++v) {
