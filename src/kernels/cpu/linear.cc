@@ -33,7 +33,8 @@ int64_t panel_bytes(const PanelTask& task) {
   return kPanel * stored_k(*task.w) * element_bytes(task.w->format) * (task.up ? 2 : 1);
 }
 
-Cut cut_task(const PanelTask& task, int64_t first_unit, int threads) {
+// `most_panels`: of a unit, so that every thread gets several units of the call.
+Cut cut_task(const PanelTask& task, int64_t first_unit, int64_t most_panels) {
   Cut cut;
   cut.first_unit = first_unit;
   cut.panels = panel_count(*task.w);
@@ -42,8 +43,7 @@ Cut cut_task(const PanelTask& task, int64_t first_unit, int threads) {
   // Weights of few rows: long streams; of many rows: arithmetic counts, one panel is enough.
   const int64_t work = panel_bytes(task) * std::max<int64_t>(1, task.m / 4);
   const int64_t wanted = (kUnitBytes + work - 1) / std::max<int64_t>(1, work);
-  cut.panels_per_unit =
-      std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, cut.panels / (4 * threads)));
+  cut.panels_per_unit = std::clamp<int64_t>(wanted, 1, most_panels);
   cut.units_per_block = (cut.panels + cut.panels_per_unit - 1) / cut.panels_per_unit;
   return cut;
 }
@@ -114,13 +114,17 @@ void run_panel_tasks(KernelContext& ctx, std::span<const PanelTask> tasks) {
   int64_t units = 0;
   int64_t most_rows = 0;
   int64_t bytes = 0;
+  int64_t panels = 0;
+  for (const PanelTask& task : tasks) panels += task.m > 0 ? panel_count(*task.w) : 0;
+  // Of all tasks together: many small matrices (one a head) need not be cut finer than that.
+  const int64_t most_panels = std::max<int64_t>(1, panels / (4 * ctx.pool().size()));
   for (size_t i = 0; i < tasks.size(); ++i) {
     const PanelTask& task = tasks[i];
     if (task.m <= 0 || task.w->n <= 0) {
       new (cuts + i) Cut{units, 0, 1, 1, 1};
       continue;
     }
-    new (cuts + i) Cut(cut_task(task, units, ctx.pool().size()));
+    new (cuts + i) Cut(cut_task(task, units, most_panels));
     units += unit_count(task, cuts[i]);
     most_rows = std::max(most_rows, std::min(task.m, cuts[i].row_block));
     bytes += panel_bytes(task) * cuts[i].panels * std::max<int64_t>(1, task.m / 4);
