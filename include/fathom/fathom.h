@@ -193,10 +193,10 @@ typedef struct fathom_request {
 FATHOM_API fathom_status fathom_engine_submit(fathom_engine* engine, fathom_queue* queue,
                                               const fathom_request* request, uint64_t* number,
                                               fathom_buffer* error);
-/* `n` choices (1 to 128) of one request: all are accepted or none, the prompt is computed once.
+/* `n` choices (1 to 128) of one request: all are accepted or none, the prompt is computed once
+ * (with prompt_logprobs: by each).
  * Choice i is a request of its own, with numbers[i] ([n]; may be NULL), the id "ID-i" and a seed
- * that is a fixed function of the request's seed and i: choice 0 has the request's. Prompt
- * log-probabilities come with choice 0 only. Any thread. */
+ * that is a fixed function of the request's seed and i: choice 0 has the request's. Any thread. */
 FATHOM_API fathom_status fathom_engine_submit_n(fathom_engine* engine, fathom_queue* queue,
                                                 const fathom_request* request, int32_t n,
                                                 uint64_t* numbers, fathom_buffer* error);

@@ -176,7 +176,7 @@ class LLM:
 
     def choices(self, prompt, n, sampling_params=None, *, cache_salt=None, timeout=0):
         """`n` answers to one prompt (text or token ids), which is computed once. Each has a seed of its
-        own (usage.seed), with which it can be had again alone; prompt_logprobs come with the first."""
+        own (usage.seed), with which it can be had again alone."""
         queue = _Queue()
         try:
             numbers = (c_uint64 * max(n, 1))()

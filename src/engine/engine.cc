@@ -205,8 +205,8 @@ Result<std::vector<std::shared_ptr<TokenStream>>> Engine::Impl::submit(
   for (int i = 0; i < choices.value_or(1); ++i) {
     Submission& submission = submissions.emplace_back(first);
     submission.sampling.seed = choice_seed(*first.sampling.seed, i);
-    if (choices > 1) submission.choice = i;
-    if (i > 0) submission.prompt_logprobs = -1;
+    // Who wants scores of the prompt computes it.
+    if (choices > 1 && first.prompt_logprobs < 0) submission.choice = i;
     if (request.token_mask != nullptr) {
       submission.token_mask = i == 0 ? request.token_mask : request.token_mask->clone();
     }

@@ -71,7 +71,8 @@ struct Request {
   // kLength once the prompt was computed. Such prompts are always computed, not taken from the
   // prefix cache.
   int32_t prompt_logprobs = -1;
-  std::shared_ptr<TokenMask> token_mask;  // structured output; nullptr = none. Not with ignore_eos
+  std::shared_ptr<TokenMask> token_mask;  // structured output, this request's own; nullptr = none.
+                                          // Not with ignore_eos
   size_t stream_capacity = 0;  // events that may wait for the reader; 0 = the whole answer.
                                // A reader that falls further behind ends its request with an error
   std::function<void()> on_event;  // called by the engine's thread after each event; must be quick
@@ -127,8 +128,8 @@ class Engine {
   // `n` choices of one request (1 to 128), all accepted or none. Choice i has the id "ID-i" and the
   // seed choice_seed(seed, i), so that each can be had again by itself. The prompt is computed
   // once: the others wait for the first one's, then share its full pages and compute the rest of
-  // the last one; without prefix caching too. prompt_logprobs, equal for all, come with choice 0
-  // only.
+  // the last one; without prefix caching too. With
+  // prompt_logprobs each computes it and has them.
   // `listener` makes the on_event of each choice; absent: Request::on_event serves all.
   using ListenerOfChoice = std::function<std::function<void()>(int choice)>;
   Result<std::vector<std::shared_ptr<TokenStream>>> submit_many(

@@ -59,7 +59,7 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const KvLayout& lay
   MemoryPlan plan;
   plan.page_count = affordable;
   if (options.kv_memory_bytes == 0) {
-    // More pages than all sequences together can hold are never touched.
+    // More pages than all sequences together can hold would only serve the prefix cache.
     plan.page_count = std::min(affordable, pages_per_sequence * options.max_num_seqs);
   }
   plan.kv_memory_bytes = static_cast<uint64_t>(plan.page_count) * page_bytes;

@@ -24,7 +24,7 @@ class MessagesReply : public Reply, private BlockWalker {
   explicit MessagesReply(MessagesReplyOptions options)
       : options_(std::move(options)),
         output_(options_.output),
-        counter_(options_.prompt_tokens, 1) {}
+        counter_(options_.prompt_tokens, 1, 1) {}
 
   void begin(Exchange& exchange, const AnswerHead& head) override {
     head_ = head;

@@ -20,7 +20,7 @@ class ChatReplyBase : public Reply {
  public:
   explicit ChatReplyBase(ChatReplyOptions options)
       : options_(std::move(options)),
-        counter_(static_cast<int64_t>(options_.prompt.size()), count()),
+        counter_(static_cast<int64_t>(options_.prompt.size()), count(), count()),
         bytes_(count()) {
     for (size_t i = 0; i < count(); ++i) {
       outputs_.emplace_back(ChatOutput::Options{options_.format, true,

@@ -41,7 +41,7 @@ class CompletionReply : public Reply {
   explicit CompletionReply(CompletionReplyOptions options)
       : options_(std::move(options)),
         count_(options_.prompts.size() * static_cast<size_t>(options_.params.n)),
-        counter_(prompt_tokens(options_), count_),
+        counter_(prompt_tokens(options_), count_, static_cast<size_t>(options_.params.n)),
         bytes_(count_),
         offsets_(count_, 0),
         begun_(count_, false) {}

@@ -85,7 +85,9 @@ void TokenCounter::add(size_t choice, const StreamEvent& event, bool reasoning) 
   counts_.completion += tokens;
   completion_[choice] += tokens;
   if (reasoning) counts_.reasoning += tokens;
-  if (event.finished) counts_.cached += event.usage.cached_prompt_tokens;
+  if (event.finished && choice % per_prompt_ == 0) {
+    counts_.cached += event.usage.cached_prompt_tokens;
+  }
 }
 
 }  // namespace fathom::api

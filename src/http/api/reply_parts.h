@@ -60,7 +60,9 @@ class ByteHash {
 // How many tokens the choices have cost so far.
 class TokenCounter {
  public:
-  TokenCounter(int64_t prompt_tokens, size_t choices) : completion_(choices, 0) {
+  // `per_prompt`: so many consecutive choices share a prompt, which counts once.
+  TokenCounter(int64_t prompt_tokens, size_t choices, size_t per_prompt)
+      : per_prompt_(per_prompt), completion_(choices, 0) {
     counts_.prompt = prompt_tokens;
   }
   void add(size_t choice, const StreamEvent& event, bool reasoning);
@@ -69,6 +71,7 @@ class TokenCounter {
 
  private:
   TokenCounts counts_;
+  size_t per_prompt_;
   std::vector<int64_t> completion_;
 };
 

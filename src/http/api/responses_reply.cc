@@ -14,7 +14,7 @@ class ResponsesReply : public Reply, private BlockWalker {
   explicit ResponsesReply(ResponsesReplyOptions options)
       : options_(std::move(options)),
         output_(options_.output),
-        counter_(options_.prompt_tokens, 1) {}
+        counter_(options_.prompt_tokens, 1, 1) {}
 
   void begin(Exchange& exchange, const AnswerHead& head) override {
     head_ = head;

@@ -219,6 +219,14 @@ TEST_F(EngineCacheTest, PromptScoresAreThoseOfTheSameTokensChosen) {
       EXPECT_EQ(std::memcmp(values, &chosen.logprobs[i * 3], sizeof values), 0) << i;
     }
   }
+  scoring.sampling.max_tokens = 1;
+  auto choices = engine_->submit_many(scoring, 3);
+  ASSERT_TRUE(choices) << choices.error().message();
+  for (const auto& stream : *choices) {
+    const Answer answer = read_all(*stream);
+    ASSERT_EQ(answer.prompt.size(), 50u);
+    EXPECT_EQ(answer.prompt[49].logprob, chosen.logprobs[29 * 3]);
+  }
   Request one = request(1, 0);
   one.prompt_logprobs = 0;
   EXPECT_EQ(run(one).prompt.size(), 1u);

@@ -51,7 +51,7 @@ Request make_request(int i) {
   Request request;
   TokenPrompt prompt(1 + (i * 37) % 90);
   for (size_t k = 0; k < prompt.size(); ++k)
-    prompt[k] = static_cast<int32_t>((i * 13 + k * 5) % 64);
+    prompt[k] = static_cast<int32_t>(((k < 40 ? i % 3 : i) * 13 + k * 5) % 64);
   request.prompt = std::move(prompt);
   request.sampling.max_tokens = 1 + (i * 29) % 60;
   request.sampling.temperature = i % 3 == 0 ? 0 : 0.8;
