@@ -39,6 +39,11 @@ Schema blocks_schema() {
           .otherwise(hint));
 }
 
+Schema output_format() {
+  return Schema::tagged(
+      "type", {{"json_schema", Schema::object({{"schema", Schema::map(Schema::any()), true}})}});
+}
+
 std::vector<Field> prompt_fields() {
   Schema tool = Schema::object({{"name", Schema::string().nonempty(), true},
                                 {"type", Schema::one_of_texts({"custom"})},
@@ -68,6 +73,9 @@ std::vector<Field> prompt_fields() {
            "type",
            {{"auto", parallel}, {"any", parallel}, {"tool", named}, {"none", Schema::object({})}})},
       {"thinking", thinking},
+      {"output_format", output_format()},
+      {"output_config",
+       Schema::object({{"format", output_format()}, {"effort", Schema::string()}})},
       {"chat_template_kwargs", Schema::map(Schema::any())}};
 }
 
@@ -175,6 +183,13 @@ ApiResult<ChatCall> read_call(const Service& service, const Json& body) {
   }
   call.tools = openai_tools(field_or_null(body, "tools"));
   call.tool_choice = openai_choice(field_or_null(body, "tool_choice"));
+  Json format = field_or_null(body, "output_format");
+  const Json config = field_or_null(body, "output_config");
+  if (format.is_null() && config.is_object()) format = field_or_null(config, "format");
+  if (!format.is_null()) {
+    call.response_format = {{"type", "json_schema"},
+                            {"json_schema", {{"schema", format["schema"]}}}};
+  }
   call.variables = template_variables(service, body);
   // A last message of the assistant is the beginning of the answer.
   const Json& last = body["messages"].back();

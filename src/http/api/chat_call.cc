@@ -13,7 +13,7 @@ Json field_or_null(const Json& object, const char* name) {
 }
 
 ApiResult<RenderedChat> prepare_chat(const Service& service, const ChatCall& call, Job* job) {
-  FATHOM_API_ASSIGN(const ToolPlan plan, plan_tools(call.tools, call.tool_choice));
+  FATHOM_API_ASSIGN(ToolPlan plan, plan_tools(call.tools, call.tool_choice));
   ChatInput input;
   input.messages = call.messages;
   input.tools = plan.tools;
@@ -24,6 +24,12 @@ ApiResult<RenderedChat> prepare_chat(const Service& service, const ChatCall& cal
     job->params.sampling.skip_special_tokens = false;
   }
   job->prompts = {chat.prompt};
+  StructureRequest wanted;
+  wanted.tools = std::move(plan);
+  wanted.parallel_calls = job->params.parallel_tool_calls;
+  wanted.response_format = call.response_format;
+  wanted.structured_outputs = call.structured_outputs;
+  FATHOM_API_ASSIGN(job->structure, plan_structure(service, wanted, chat));
   return chat;
 }
 

@@ -14,6 +14,7 @@ struct ChatCall {
   Json tools = nullptr;
   Json tool_choice = nullptr;
   Json response_format = nullptr;
+  Json structured_outputs = nullptr;
   Json variables = Json::object();  // of the template
 };
 

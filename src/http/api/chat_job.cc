@@ -16,17 +16,8 @@ std::vector<Field> chat_fields() {
       {"messages", messages_schema(), true},
       {"tools", tools_schema()},
       {"tool_choice", tool_choice_schema()},
-      {"response_format",
-       Schema::tagged(
-           "type",
-           {{"text", Schema::object({})},
-            {"json_object", Schema::object({})},
-            {"json_schema", Schema::object({{"json_schema",
-                                             Schema::object({{"name", Schema::string()},
-                                                             {"description", Schema::string()},
-                                                             {"schema", Schema::map(Schema::any())},
-                                                             {"strict", Schema::boolean()}}),
-                                             true}})}})},
+      {"response_format", response_format_schema()},
+      {"structured_outputs", structured_outputs_schema()},
       {"chat_template_kwargs", Schema::map(Schema::any()).about("Variables of the template.")},
       {"add_generation_prompt", Schema::boolean()},
       {"continue_final_message",
@@ -36,6 +27,10 @@ std::vector<Field> chat_fields() {
        Schema::one_of_texts({"none", "minimal", "low", "medium", "high", "xhigh", "max"})},
       {"thinking",
        Schema::object({{"type", Schema::one_of_texts({"enabled", "disabled", "auto"}), true}})},
+      {"functions", Schema::refused("functions is OpenAI's form of 2023; use tools.")},
+      {"function_call",
+       Schema::refused("function_call is OpenAI's form of 2023; use tool_choice.")},
+      {"audio", Schema::refused("audio cannot be had: this model writes text only.")},
       // These say nothing about the answer.
       {"user", Schema::string()},
       {"store", Schema::boolean()},
@@ -45,19 +40,6 @@ std::vector<Field> chat_fields() {
       {"safety_identifier", Schema::string()}};
   for (Field& field : parameter_fields(kChat)) fields.push_back(std::move(field));
   return fields;
-}
-
-ApiResult<void> refuse_old_names(const Json& body) {
-  for (const char* name : {"functions", "function_call"}) {
-    if (body.contains(name) && !body[name].is_null()) {
-      return fail(name,
-                  std::string(name) + " is OpenAI's form of 2023; use tools and tool_choice.");
-    }
-  }
-  if (body.contains("audio") && !body["audio"].is_null()) {
-    return fail("audio", "This model writes text only; leave audio out.");
-  }
-  return {};
 }
 
 bool is_true(const Json& body, const char* name) {
@@ -73,7 +55,6 @@ const Schema& chat_body() {
 }
 
 ApiResult<Job> make_chat_job(const Service& service, const HttpRequest& request, const Json& body) {
-  FATHOM_API_TRY(refuse_old_names(body));
   if (is_true(body, "add_generation_prompt") && is_true(body, "continue_final_message")) {
     return fail("continue_final_message",
                 "continue_final_message and add_generation_prompt are both true; an answer either "
@@ -91,6 +72,7 @@ ApiResult<Job> make_chat_job(const Service& service, const HttpRequest& request,
   call.tools = field_or_null(body, "tools");
   call.tool_choice = field_or_null(body, "tool_choice");
   call.response_format = field_or_null(body, "response_format");
+  call.structured_outputs = field_or_null(body, "structured_outputs");
   call.variables = template_variables(service, body);
   FATHOM_API_ASSIGN(RenderedChat chat, prepare_chat(service, call, &job));
   job.reply = make_chat_reply({job.params, chat.format,

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "http/api/chat_call.h"
 #include "http/api/completion_reply.h"
 #include "http/api/endpoints.h"
 
@@ -22,7 +23,12 @@ std::vector<Field> completion_fields() {
                        Schema::array(id, 1), Schema::array(Schema::array(id, 1), 1, kMaxPrompts)}),
        true},
       {"best_of", Schema::integer(1, kMaxChoices).about("Refused unless it equals n.")},
-      {"suffix", Schema::string().about("Refused: not a fill-in-the-middle endpoint.")},
+      {"suffix",
+       Schema::one_of_texts({""}).otherwise(
+           "suffix is not supported; write the model's fill-in-the-middle tokens into the prompt "
+           "instead.")},
+      {"response_format", response_format_schema()},
+      {"structured_outputs", structured_outputs_schema()},
       {"user", Schema::string()}};
   for (Field& field : parameter_fields(kCompletions)) fields.push_back(std::move(field));
   return fields;
@@ -69,13 +75,7 @@ ApiResult<std::vector<CompletionPrompt>> encode_all(const Service& service, cons
   return prompts;
 }
 
-ApiResult<void> refuse_unsupported(const Json& body, const GenerationParams& params) {
-  const auto suffix = body.find("suffix");
-  if (suffix != body.end() && suffix->is_string() && !suffix->get<std::string>().empty()) {
-    return fail("suffix",
-                "suffix is not supported; write the model's fill-in-the-middle tokens into the "
-                "prompt instead.");
-  }
+ApiResult<void> check_best_of(const Json& body, const GenerationParams& params) {
   const auto best_of = body.find("best_of");
   if (best_of != body.end() && best_of->is_number() && best_of->get<double>() != params.n) {
     return fail("best_of", fmt::format("best_of is {} and n is {}; best_of is supported only where "
@@ -98,7 +98,7 @@ ApiResult<Job> make_completion_job(const Service& service, const HttpRequest&, c
   job.params.max_tokens = kDefaultMaxTokens;
   apply_parameters(body, kCompletions, &job.params);
   FATHOM_API_TRY(check_together(job.params));
-  FATHOM_API_TRY(refuse_unsupported(body, job.params));
+  FATHOM_API_TRY(check_best_of(body, job.params));
   GenerationParams& params = job.params;
   if (params.logprobs) params.sampling.logprobs = params.top_logprobs;
   if (params.echo && params.logprobs) params.prompt_logprobs = params.top_logprobs;
@@ -111,6 +111,10 @@ ApiResult<Job> make_completion_job(const Service& service, const HttpRequest&, c
     return fail("n", fmt::format("{} prompts with n = {} make more than {} choices.",
                                  prompts.size(), params.n, kMaxPrompts));
   }
+  StructureRequest wanted;
+  wanted.response_format = field_or_null(body, "response_format");
+  wanted.structured_outputs = field_or_null(body, "structured_outputs");
+  FATHOM_API_ASSIGN(job.structure, plan_structure(service, wanted));
   for (const CompletionPrompt& prompt : prompts) job.prompts.push_back(prompt.ids);
   job.reply = make_completion_reply(
       {params, TokenNames{service.engine().tokenizer(), params.tokens_as_ids}, std::move(prompts)});

@@ -92,7 +92,7 @@ void Generation::start(std::shared_ptr<const Service> service, std::shared_ptr<E
   });
 }
 
-Request Generation::engine_request(const std::vector<int32_t>& prompt) {
+ApiResult<Request> Generation::engine_request(const std::vector<int32_t>& prompt) {
   Request request;
   request.id = fmt::format("{}-{}", exchange_->request().id, service_->next_number());
   request.prompt = prompt;
@@ -105,6 +105,11 @@ Request Generation::engine_request(const std::vector<int32_t>& prompt) {
   request.priority = job_.params.priority;
   request.cache_salt = job_.params.cache_salt;
   request.timeout_seconds = service_->options().request_timeout_seconds;
+  if (job_.structure.grammar) {
+    auto mask = job_.structure.grammar->make_mask(job_.structure.reasoning);
+    if (!mask) return api::fail(from_status(mask.error()));
+    request.token_mask = std::move(*mask);
+  }
   request.on_event = [self = shared_from_this()] { self->wake(); };
   return request;
 }
@@ -115,7 +120,8 @@ ApiResult<void> Generation::submit() {
   choices_.reserve(job_.prompts.size() * static_cast<size_t>(n));
   for (const std::vector<int32_t>& prompt : job_.prompts) {
     const double now = now_seconds();
-    auto streams = service_->engine().submit_many(engine_request(prompt), n);
+    FATHOM_API_ASSIGN(Request request, engine_request(prompt));
+    auto streams = service_->engine().submit_many(std::move(request), n);
     if (!streams) {
       return api::fail(from_status(streams.error(), parameter_named_in(streams.error())));
     }

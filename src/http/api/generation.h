@@ -9,6 +9,7 @@
 
 #include "http/api/reply.h"
 #include "http/api/service.h"
+#include "http/api/structured.h"
 
 namespace fathom::api {
 
@@ -19,6 +20,7 @@ struct Job {
   std::string model;
   GenerationParams params;
   std::vector<std::vector<int32_t>> prompts;  // each gets params.n choices
+  Structure structure;
   std::unique_ptr<Reply> reply;
   std::vector<std::string> ignored_fields;
   Json body;  // for the request log
@@ -50,7 +52,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   Generation(std::shared_ptr<const Service> service, std::shared_ptr<Exchange> exchange, Job job);
   ApiResult<void> submit();
-  Request engine_request(const std::vector<int32_t>& prompt);
+  ApiResult<Request> engine_request(const std::vector<int32_t>& prompt);
   void wake();
   void drain();
   void handle(size_t index, const StreamEvent& event);

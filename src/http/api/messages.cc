@@ -217,7 +217,7 @@ ApiResult<RenderedChat> render_chat(const Service& service, const ChatInput& inp
   if (!ids) return fail(from_status(ids.error(), "messages"));
   RenderedChat chat;
   chat.prompt = std::move(*ids);
-  chat.format.output = detect_output_format(source);
+  chat.format.output = detect_output_format(source, engine.config().model_type);
   if (!with_tools) chat.format.output.tools = ToolFormat::kNone;
   chat.format.inside_reasoning =
       chat.format.output.reasoning && ends_inside_reasoning(*engine.tokenizer(), chat.prompt);

@@ -236,7 +236,9 @@ Json openapi_document(const Service& service) {
     if (!posts) continue;
     Json body = operation.body->json_schema();
     // The names that are served are known: a client that generates requests needs them.
-    body["properties"]["model"] = {{"type", "string"}, {"enum", service.model_names()}};
+    Json names = service.model_names();
+    names.push_back(nullptr);
+    body["properties"]["model"] = {{"type", {"string", "null"}}, {"enum", std::move(names)}};
     schemas[operation.body_name] = std::move(body);
   }
   const Operation entry{"", "One model", nullptr, "", "Model", false, Dialect::kOpenAi};

@@ -42,6 +42,12 @@ Schema item_schema() {
       .open();
 }
 
+Schema stored(const std::string& name) {
+  return Schema::refused(name +
+                         " refers to something stored, and nothing is stored here; send the whole "
+                         "conversation as input.");
+}
+
 std::vector<Field> response_fields() {
   Schema tool = Schema::object({{"name", Schema::string().nonempty(), true},
                                 {"description", Schema::string()},
@@ -71,8 +77,10 @@ std::vector<Field> response_fields() {
       {"reasoning", Schema::object({{"effort", effort}, {"summary", Schema::any()}})},
       {"include", Schema::array(Schema::string())},
       {"store", Schema::boolean().about("Nothing is stored, whatever it says.")},
-      {"previous_response_id", Schema::string().about("Refused: nothing is stored.")},
-      {"background", Schema::boolean().about("true is refused.")},
+      {"previous_response_id", stored("previous_response_id")},
+      {"conversation", stored("conversation")},
+      {"prompt", stored("prompt")},
+      {"background", Schema::boolean().about("true is refused: nothing is stored.")},
       {"truncation", Schema::one_of_texts({"auto", "disabled"})},
       {"metadata", Schema::map(Schema::any())},
       {"user", Schema::string()},
@@ -170,25 +178,6 @@ ApiResult<void> ItemReader::read(const Json& item, const std::string& path) {
   }
   flush_reasoning();
   messages_.push_back({{"role", role}, {"content", joined_text(content)}});
-  return {};
-}
-
-ApiResult<void> refuse_state(const Json& body) {
-  if (field_or_null(body, "previous_response_id").is_string()) {
-    return fail("previous_response_id",
-                "Nothing is stored here, so there is no previous response; send the whole "
-                "conversation as input.");
-  }
-  for (const char* name : {"conversation", "prompt"}) {
-    if (!field_or_null(body, name).is_null()) {
-      return fail(name, fmt::format("{} refers to something stored, and nothing is stored here; "
-                                    "send the whole conversation as input.",
-                                    name));
-    }
-  }
-  if (field_or_null(body, "background") == true) {
-    return fail("background", "background needs stored responses, and nothing is stored here.");
-  }
   return {};
 }
 
@@ -292,7 +281,9 @@ const Schema& responses_body() {
 
 ApiResult<Job> make_responses_job(const Service& service, const HttpRequest& request,
                                   const Json& body) {
-  FATHOM_API_TRY(refuse_state(body));
+  if (field_or_null(body, "background") == true) {
+    return fail("background", "background needs stored responses, and nothing is stored here.");
+  }
   Job job;
   job.params.sampling = service.engine().default_sampling();
   apply_parameters(body, kResponses, &job.params);

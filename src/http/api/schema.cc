@@ -94,6 +94,11 @@ Schema Schema::any_of(std::vector<Schema> alternatives) {
   schema.parts_ = std::move(alternatives);
   return schema;
 }
+Schema Schema::refused(std::string why) {
+  Schema schema(Kind::kRefused);
+  schema.description_ = std::move(why);
+  return schema;
+}
 Schema Schema::tagged(std::string tag, std::vector<std::pair<std::string, Schema>> alternatives) {
   Schema schema(Kind::kTagged);
   schema.tag_ = std::move(tag);
@@ -151,6 +156,8 @@ bool Schema::accepts_type(const Json& value) const {
     case Kind::kMap:
     case Kind::kTagged:
       return value.is_object();
+    case Kind::kRefused:
+      return value.is_null();
     case Kind::kAnyOf:
       return std::any_of(parts_.begin(), parts_.end(),
                          [&](const Schema& part) { return part.accepts_type(value); });
@@ -160,6 +167,7 @@ bool Schema::accepts_type(const Json& value) const {
 
 ApiResult<void> Schema::check(const Json& value, const std::string& path,
                               std::vector<std::string>* unknown) const {
+  if (kind_ == Kind::kRefused && !value.is_null()) return fail(path, description_);
   if (!accepts_type(value)) {
     return fail(path, fmt::format("{} must be {}, not {}.", named(path), expectation(),
                                   type_in_words(value)));
@@ -167,6 +175,7 @@ ApiResult<void> Schema::check(const Json& value, const std::string& path,
   if (value.is_null()) return {};
   switch (kind_) {
     case Kind::kAny:
+    case Kind::kRefused:
     case Kind::kBoolean:
       return {};
     case Kind::kInteger:
@@ -310,6 +319,8 @@ std::string Schema::expectation() const {
   switch (kind_) {
     case Kind::kAny:
       return "any value";
+    case Kind::kRefused:
+      return "null";
     case Kind::kBoolean:
       return "true or false";
     case Kind::kInteger:
@@ -361,6 +372,9 @@ Json Schema::bare_schema() const {
   switch (kind_) {
     case Kind::kAny:
       break;
+    case Kind::kRefused:
+      out["type"] = "null";
+      break;
     case Kind::kBoolean:
       out["type"] = "boolean";
       break;
@@ -411,7 +425,7 @@ Json Schema::bare_schema() const {
 
 Json Schema::json_schema() const {
   Json out = bare_schema();
-  if (nullable_ && kind_ != Kind::kAny) {
+  if (nullable_ && kind_ != Kind::kAny && kind_ != Kind::kRefused) {
     if (out.contains("type") && !out.contains("enum")) {
       out["type"] = Json::array({out["type"], "null"});
     } else {

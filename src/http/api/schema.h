@@ -28,6 +28,8 @@ class Schema {
   static Schema map(Schema values);  // an object with any keys
   // The first alternative of the value's JSON type decides.
   static Schema any_of(std::vector<Schema> alternatives);
+  // Only null: a parameter that is known and not offered. `why` is a sentence.
+  static Schema refused(std::string why);
   // Objects that say in the field `tag` which of the alternatives they are.
   static Schema tagged(std::string tag, std::vector<std::pair<std::string, Schema>> alternatives);
 
@@ -56,7 +58,8 @@ class Schema {
     kObject,
     kMap,
     kAnyOf,
-    kTagged
+    kTagged,
+    kRefused
   };
   static constexpr double kLowest = -std::numeric_limits<double>::infinity();
   static constexpr double kHighest = std::numeric_limits<double>::infinity();

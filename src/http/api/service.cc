@@ -37,6 +37,19 @@ bool Service::serves(const std::string& model) const {
   return std::find(model_names().begin(), model_names().end(), model) != model_names().end();
 }
 
+Result<GrammarCompiler*> Service::grammars() const {
+  std::call_once(grammars_made_, [this] {
+    const Tokenizer* tokenizer = engine_.tokenizer();
+    grammars_ = tokenizer != nullptr
+                    ? GrammarCompiler::create(*tokenizer, engine_.stop_ids())
+                    : error(Code::kUnsupported,
+                            "The model's folder has no tokenizer.json, which structured output "
+                            "needs.");
+  });
+  if (!grammars_) return error(grammars_.error());
+  return grammars_->get();
+}
+
 uint64_t Service::draw_seed() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return entropy_() >> 11;

@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <string>
 
+#include "grammar/grammar.h"
 #include "http/api/api_service.h"
 #include "text/output_parser.h"
 
@@ -28,6 +30,8 @@ class Service {
   const std::string& fingerprint() const { return fingerprint_; }
 
   uint64_t next_number() const { return numbers_.fetch_add(1); }  // unique in this process
+  // Made at the first call: it reads the whole vocabulary.
+  Result<GrammarCompiler*> grammars() const;
   uint64_t draw_seed() const;  // 53 bits, which JSON readers keep exactly
 
  private:
@@ -39,6 +43,8 @@ class Service {
   mutable std::atomic<uint64_t> numbers_{0};
   mutable std::mutex mutex_;
   mutable std::mt19937_64 entropy_;
+  mutable std::once_flag grammars_made_;
+  mutable Result<std::unique_ptr<GrammarCompiler>> grammars_ = nullptr;
 };
 
 }  // namespace fathom::api

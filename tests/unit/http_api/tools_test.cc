@@ -156,17 +156,18 @@ TEST_F(ToolsTest, ThinkingByServerFieldAndEffort) {
   ApiOptions options;
   options.thinking = true;
   open_script(kV31, std::move(options));
-  const auto tokens = [&](Json extra) {
-    Json body = {{"messages", user("Hi")}, {"max_tokens", 1}};
+  script_->set_script(std::vector<int32_t>(500, ids("a")[0]), 1);  // at every position
+  const auto thinks = [&](Json extra) {
+    Json body = {{"messages", user("Hi")}, {"max_tokens", 1}, {"temperature", 0}};
     body.update(extra);
     const Answer answer = post("/v1/chat/completions", body);
     return answer.choice()["message"].contains("reasoning_content");
   };
-  EXPECT_TRUE(tokens(Json::object()));
-  EXPECT_FALSE(tokens({{"chat_template_kwargs", {{"thinking", false}}}}));
-  EXPECT_FALSE(tokens({{"thinking", {{"type", "disabled"}}}}));
-  EXPECT_FALSE(tokens({{"reasoning_effort", "none"}}));
-  EXPECT_TRUE(tokens({{"reasoning_effort", "high"}}));
+  EXPECT_TRUE(thinks(Json::object()));
+  EXPECT_FALSE(thinks({{"chat_template_kwargs", {{"thinking", false}}}}));
+  EXPECT_FALSE(thinks({{"thinking", {{"type", "disabled"}}}}));
+  EXPECT_FALSE(thinks({{"reasoning_effort", "none"}}));
+  EXPECT_TRUE(thinks({{"reasoning_effort", "high"}}));
 }
 
 TEST_F(ToolsTest, CallAfterReasoning) {

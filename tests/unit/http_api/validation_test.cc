@@ -118,9 +118,9 @@ TEST_F(ValidationTest, UnknownModel) {
        {"/v1/chat/completions", "/v1/completions", "/v1/responses", "/tokenize", "/detokenize"}) {
     Json body = chat();
     body["model"] = "gpt-9";
-    body["prompt"] = "x";
-    body["input"] = "x";
-    body["tokens"] = Json::array({1});
+    if (std::string(path) == "/v1/completions") body["prompt"] = "x";
+    if (std::string(path) == "/v1/responses") body["input"] = "x";
+    if (std::string(path) == "/detokenize") body["tokens"] = Json::array({1});
     const Answer answer = post(path, body);
     EXPECT_EQ(answer.status, 404);
     EXPECT_EQ(answer.body["error"]["code"], "model_not_found");
@@ -202,7 +202,7 @@ TEST_F(ValidationTest, Messages) {
 
 TEST_F(ValidationTest, ResponsesRefusesState) {
   refused("/v1/responses", {{"input", "x"}, {"previous_response_id", "resp_1"}},
-          "previous_response_id", "Nothing is stored");
+          "previous_response_id", "nothing is stored");
   refused("/v1/responses", {{"input", "x"}, {"background", true}}, "background", "stored");
   refused("/v1/responses", {{"input", {{{"type", "function_call"}, {"name", "f"}}}}},
           "input[0].call_id", "is missing");
