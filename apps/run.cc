@@ -11,11 +11,13 @@
 #include "apps/generate.h"
 #include "apps/options.h"
 #include "core/file.h"
+#include "engine/structured_output.h"
 
 namespace fathom::apps {
 namespace {
 
 constexpr uint64_t kMaxPrompt = uint64_t{256} << 20;  // bytes
+constexpr uint64_t kMaxSchema = uint64_t{1} << 20;
 
 struct RunOptions {
   EngineFlags engine;
@@ -27,6 +29,7 @@ struct RunOptions {
   std::optional<std::string> system;
   std::vector<std::string> template_kwargs;  // "key=JSON value"
   std::string chat_template;
+  std::string json_schema;  // a file
   bool raw = false;
   bool json = false;
   bool quiet = false;
@@ -75,6 +78,16 @@ void print_ids(const StreamEvent& event) {
 int run_one(Engine& engine, const RunOptions& options, const std::string& text) {
   Result<Request> request = make_request(engine, options, text);
   if (!request) return fail(request.error());
+  StructuredOutput structured(engine);
+  if (!options.json_schema.empty()) {
+    GrammarSpec form;
+    form.kind = GrammarSpec::Kind::kJsonSchema;
+    Result<std::string> schema = read_named_input(options.json_schema, kMaxSchema);
+    if (!schema) return fail(schema.error());
+    form.text = std::move(*schema);
+    const Status status = structured.apply(form, &*request);
+    if (!status.ok()) return fail(status);
+  }
   const bool has_text = engine.tokenizer() != nullptr;
   InterruptGuard interrupt;
   const Result<Generation> done =
@@ -132,6 +145,9 @@ void check_run_options(const RunOptions& options) {
   if (sources == 0 && stdin_is_terminal()) {
     throw CLI::ValidationError("PROMPT", "give a prompt, --file, or pipe text into the program");
   }
+  if (!options.json_schema.empty() && !options.demo.empty()) {
+    throw CLI::ValidationError("--json-schema", "--demo has answers of its own");
+  }
   if (options.raw && options.system) {
     throw CLI::ValidationError("--raw", "a plain text has no place for --system");
   }
@@ -158,6 +174,9 @@ void add_prompt_options(CLI::App& command, RunOptions& options) {
   command.add_option("--demo", options.demo,
                      "Answer the prompts of a JSON-lines file one after the other: {\"prompt\": "
                      "...} or {\"messages\": ..., \"tools\": ...}, with \"answer\" to compare");
+  command.add_option("--json-schema", options.json_schema,
+                     "Hold the answer to the JSON schema in this file: objects have the properties "
+                     "it names and no others");
   command.add_flag("--json", options.json,
                    "Print one JSON object at the end instead of streaming text");
   command.add_flag("--quiet,-q", options.quiet, "No stats line");

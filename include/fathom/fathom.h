@@ -174,7 +174,10 @@ typedef struct fathom_request {
    * max_tokens (absent: the rest of the context), min_tokens, stop (string or list),
    * stop_token_ids, ignore_eos, include_stop, skip_special_tokens, logprobs (n: of the token and
    * the n best), prompt_logprobs (n: the same for the prompt's tokens, in the first event;
-   * max_tokens may be 0 then, and the prompt is computed, not taken from the prefix cache). */
+   * max_tokens may be 0 then, and the prompt is computed, not taken from the prefix cache),
+   * response_format ({"type": "json_object"} or {"type": "json_schema", "json_schema": {"schema":
+   * {...}, "strict": true}}: the answer, behind its reasoning, is JSON, valid for the schema;
+   * FATHOM_UNSUPPORTED in builds without xgrammar). */
   const char* sampling_json;
 
   int32_t priority;       /* lower runs earlier; equal: first come, first served */

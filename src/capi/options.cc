@@ -211,7 +211,7 @@ Status parse_model_options(const char* json, ModelOptions* options) {
   return fields.finish();
 }
 
-Status parse_sampling(const char* json, Request* request) {
+Status parse_sampling(const char* json, Request* request, std::string* response_format) {
   SamplingParams* sampling = &request->sampling;
   Fields fields(json, "sampling_json");
   fields.number("temperature", &sampling->temperature);
@@ -241,6 +241,7 @@ Status parse_sampling(const char* json, Request* request) {
   fields.boolean("skip_special_tokens", &sampling->skip_special_tokens);
   fields.integer("logprobs", &sampling->logprobs);
   fields.integer("prompt_logprobs", &request->prompt_logprobs);
+  if (const Json* format = fields.take("response_format")) *response_format = dump(*format);
   return fields.finish();
 }
 

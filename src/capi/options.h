@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 Status parse_engine_options(const char* json, EngineOptions* options);
 Status parse_model_options(const char* json, ModelOptions* options);
 // What sampling_json says goes to the request's sampling parameters and to its fields beside them.
-Status parse_sampling(const char* json, Request* request);
+// `response_format` receives the text of that key, if it is there.
+Status parse_sampling(const char* json, Request* request, std::string* response_format);
 
 Json sampling_json(const SamplingParams& sampling);
 // As text; bytes that are not UTF-8 become U+FFFD.

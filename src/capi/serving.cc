@@ -19,12 +19,14 @@
 #include "capi/event.h"
 #include "capi/options.h"
 #include "engine/engine.h"
+#include "engine/structured_output.h"
 
 namespace fathom::capi {
 
 // An engine and the ids of its live requests.
 struct EngineState {
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<StructuredOutput> structured;
   std::mutex mutex;
   std::unordered_map<uint64_t, std::string> ids;  // request number to id
 };
@@ -117,12 +119,16 @@ struct SubmitCall {
 Status read_request(const EngineState& engine, const fathom_request& given, Request* request) {
   FATHOM_RETURN_IF_ERROR(read_prompt(given, &request->prompt));
   request->sampling = engine.engine->default_sampling();
-  FATHOM_RETURN_IF_ERROR(parse_sampling(given.sampling_json, request));
+  std::string response_format;
+  FATHOM_RETURN_IF_ERROR(parse_sampling(given.sampling_json, request, &response_format));
   request->priority = given.priority;
   request->stream_capacity = given.stream_capacity;
   if (given.cache_salt != nullptr) request->cache_salt = given.cache_salt;
   request->timeout_seconds = given.timeout_seconds;
-  return Status();
+  if (response_format.empty()) return Status();
+  GrammarSpec form;
+  FATHOM_ASSIGN_OR_STATUS(const bool held, parse_response_format(response_format, &form));
+  return held ? engine.structured->apply(form, request) : Status();
 }
 
 Status submit(const SubmitCall& call) {
@@ -281,6 +287,7 @@ fathom_status fathom_engine_open(const char* model, const char* options_json,
     auto handle = std::make_unique<fathom_engine>();
     handle->state = std::make_shared<EngineState>();
     FATHOM_ASSIGN_OR_STATUS(handle->state->engine, Engine::open(model, options));
+    handle->state->structured = std::make_unique<StructuredOutput>(*handle->state->engine);
     *engine = handle.release();
     return Status();
   });

@@ -7,6 +7,8 @@
 
 #include "capi/boundary.h"
 #include "capi/options.h"
+#include "core/file.h"
+#include "core/json_shape.h"
 #include "engine/prompt.h"
 #include "engine/text_parts.h"
 #include "stream/detokenizer.h"
@@ -19,6 +21,7 @@
 struct fathom_text {
   std::unique_ptr<fathom::Tokenizer> tokenizer;
   std::optional<fathom::ChatTemplate> chat_template;
+  std::string model_type;  // "" without config.json, which this face does not need
 };
 struct fathom_parser {
   fathom::OutputParser parser;
@@ -43,6 +46,16 @@ Result<std::filesystem::path> resolve_text_folder(const std::string& model) {
     if (file_exists(folder / file)) return folder;
   }
   return resolve_model(model);
+}
+
+std::string read_model_type(const std::filesystem::path& folder) {
+  constexpr uint64_t kMaxConfig = 16 << 20;
+  const Result<std::string> text = read_text_file(folder / "config.json", kMaxConfig);
+  if (!text || !check_json_shape(*text).ok()) return "";
+  const Json config = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object()) return "";
+  const auto type = config.find("model_type");
+  return type != config.end() && type->is_string() ? type->get<std::string>() : "";
 }
 
 Json id_or_null(std::optional<int32_t> id) {
@@ -131,6 +144,7 @@ fathom_status fathom_text_open(const char* model, const char* chat_template, fat
     if (opened->tokenizer == nullptr && !opened->chat_template) {
       return Status(Code::kNotFound, folder.string() + " has neither tokenizer nor chat template.");
     }
+    opened->model_type = read_model_type(folder);
     *text = opened.release();
     return Status();
   });
@@ -207,7 +221,9 @@ fathom_status fathom_parser_new(const fathom_text* text, const char* prompt, siz
     if (text == nullptr || parser == nullptr) return bad_call("text or parser is NULL.");
     FATHOM_RETURN_IF_ERROR(check_bytes(prompt, prompt_bytes, "prompt"));
     OutputFormat format;
-    if (text->chat_template) format = detect_output_format(text->chat_template->source(true));
+    format = detect_output_format(
+        text->chat_template ? text->chat_template->source(true) : std::string_view(),
+        text->model_type);
     *parser = new fathom_parser{OutputParser(format, opens_reasoning({prompt, prompt_bytes}))};
     return Status();
   });

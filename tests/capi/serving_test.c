@@ -178,6 +178,28 @@ static void test_timeouts_and_older_callers(fathom_engine* engine, fathom_buffer
   fathom_queue_free(queue);
 }
 
+/* The only answer that the schema leaves, from a model of random weights. */
+static void test_response_format(fathom_engine* engine, fathom_buffer* error) {
+  static const int32_t prompt[] = {1, 2, 3};
+  static struct answer answers[1];
+  fathom_queue* queue = fathom_queue_new();
+  fathom_request request = request_of(prompt, 3,
+                                      "{\"max_tokens\": 40, \"response_format\": {\"type\": "
+                                      "\"json_schema\", \"json_schema\": {\"schema\": {\"enum\": "
+                                      "[\"ab\"]}, \"strict\": true}}}");
+  memset(answers, 0, sizeof answers);
+  const fathom_status status = fathom_engine_submit(engine, queue, &request, NULL, error);
+  if (status == FATHOM_UNSUPPORTED) {
+    puts("response_format: skipped, built without xgrammar");
+  } else {
+    CHECK_OK(status, error);
+    read_all(queue, answers, error);
+    CHECK(answers[0].terminals == 1 && answers[0].reason == FATHOM_FINISH_STOP);
+    CHECK(answers[0].completion_tokens >= 3);
+  }
+  fathom_queue_free(queue);
+}
+
 static void test_cancel(fathom_engine* engine, fathom_buffer* error) {
   static const int32_t prompt[] = {1, 2, 3};
   static struct answer answers[1];
@@ -230,6 +252,8 @@ static void test_bad_requests(fathom_engine* engine, fathom_buffer* error) {
   REFUSED("no tokens");
   request = request_of(prompt, 3, "{\"max_tokens\": 198}");
   REFUSED("198");
+  request.sampling_json = "{\"response_format\": {\"type\": \"xml\"}}";
+  REFUSED("response_format");
   request.sampling_json = "{\"temprature\": 1}";
   REFUSED("unknown key \"temprature\"");
   request.sampling_json = "[1]";
@@ -375,6 +399,7 @@ int main(int argc, char** argv) {
   test_larger_structures(engine, error);
   test_choices_and_scores(engine, error);
   test_timeouts_and_older_callers(engine, error);
+  test_response_format(engine, error);
   test_cancel(engine, error);
   test_bad_requests(engine, error);
   CHECK_OK(fathom_engine_drain(engine, error), error);

@@ -54,6 +54,19 @@ class Prompts(unittest.TestCase):
         self.assertEqual(done.code, 1)
         self.assertIn("token ids", done.err)
 
+    def test_json_schema(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "schema.json"
+            file.write_text('{"enum": ["ab"]}')
+            done = run("run", MODEL, "abc", "--json-schema", file, "--max-tokens", "40")
+            if done.code == 1 and "xgrammar" in done.err:
+                self.skipTest("built without xgrammar")
+            self.assertEqual((done.code, done.out), (0, '"ab"\n'), done.err)
+            file.write_text('{"not": {}}')
+            done = run("run", MODEL, "abc", "--json-schema", file)
+            self.assertEqual((done.code, done.out), (1, ""))
+            self.assertIn("#/not", done.err)
+
     def test_refused_prompts(self):
         done = run("run", MODEL, "--token-ids", "5,100000")
         self.assertEqual((done.code, done.out), (1, ""))
