@@ -8,9 +8,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+bool below(std::string_view path, std::string_view prefix) {
+  return path.substr(0, prefix.size()) == prefix;
+}
+
 bool anthropic(std::string_view path) {
-  constexpr std::string_view kMessages = "/v1/messages";
-  return path.substr(0, kMessages.size()) == kMessages;
+  return below(path, "/v1/messages");
 }
 
 const char* openai_type(int status) {
@@ -73,11 +76,19 @@ HttpResponse error_response(const HttpError& error, std::string_view path,
   HttpResponse response;
   response.status = error.status;
   response.body = dump(error_json(error, path, request_id));
+  if (anthropic(path)) response.headers.emplace_back("request-id", std::string(request_id));
   return response;
 }
 
 std::string error_event(const HttpError& error, std::string_view path,
                         std::string_view request_id) {
+  if (below(path, "/v1/responses")) {
+    const Json event = {{"type", "error"},
+                        {"code", text_or_null(error.code)},
+                        {"message", error.message},
+                        {"param", text_or_null(error.param)}};
+    return "event: error\ndata: " + dump(event) + "\n\n";
+  }
   const std::string data = "data: " + dump(error_json(error, path, request_id)) + "\n\n";
   return anthropic(path) ? "event: error\n" + data : data;
 }

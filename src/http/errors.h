@@ -16,11 +16,13 @@ struct HttpError {
 };
 
 // Anthropic's form {"type": "error", "error": {"type", "message"}, "request_id"} below
-// /v1/messages; OpenAI's {"error": {"message", "type", "param", "code"}} elsewhere.
+// /v1/messages, with the header request-id; OpenAI's {"error": {"message", "type", "param",
+// "code"}} elsewhere.
 HttpResponse error_response(const HttpError& error, std::string_view path,
                             std::string_view request_id);
 
-// The terminal event of a stream that the server must cut, in the same forms.
+// The terminal event of a stream that the server must cut, in the same forms or that of
+// /v1/responses.
 std::string error_event(const HttpError& error, std::string_view path, std::string_view request_id);
 
 }  // namespace fathom

@@ -175,6 +175,7 @@ TEST(HttpAccess, ErrorsHaveTheFormOfTheEndpoint) {
   EXPECT_EQ(other["type"], "error");
   EXPECT_EQ(other["error"]["type"], "authentication_error");
   EXPECT_EQ(other["request_id"], anthropic.header("X-Request-Id"));
+  EXPECT_EQ(anthropic.header("request-id"), anthropic.header("X-Request-Id"));
 }
 
 }  // namespace

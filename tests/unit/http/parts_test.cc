@@ -40,6 +40,9 @@ TEST(Errors, EventsHaveTheFormOfTheEndpoint) {
   const HttpError error{503, "Over.", "shutting_down", ""};
   EXPECT_EQ(error_event(error, "/v1/chat/completions", "r").substr(0, 16), "data: {\"error\":{");
   EXPECT_EQ(error_event(error, "/v1/messages", "r").substr(0, 20), "event: error\ndata: {");
+  EXPECT_EQ(error_event(error, "/v1/responses", "r"),
+            "event: error\ndata: {\"type\":\"error\",\"code\":\"shutting_down\","
+            "\"message\":\"Over.\",\"param\":null}\n\n");
 }
 
 TEST(Metrics, CountWhatRequestsReport) {
