@@ -14,6 +14,7 @@ run: build       ## set up, build, and let the embedded model answer a few quest
 	$(BUILD)/fathom run models/nano --demo models/nano/demo.jsonl
 
 test: setup      ## set up, build everything, run all tests
+	@scripts/setup_clients.sh $(BUILD)
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)

@@ -144,7 +144,7 @@ void ApiTest::open_script(const std::string& template_file, ApiOptions options) 
   script_ = model.get();
   parts.model = std::move(model);
   parts.generation.eos_token_ids = {1};
-  EngineOptions engine_options;
+  EngineOptions engine_options = engine_options_;
   engine_options.kv_memory_bytes = 1 << 20;
   auto engine = Engine::assemble(std::move(parts), engine_options);
   ASSERT_TRUE(engine) << engine.error().message();

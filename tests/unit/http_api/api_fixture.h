@@ -144,6 +144,7 @@ class ApiTest : public ::testing::Test {
   }
   static Json weather_tools();
 
+  EngineOptions engine_options_;  // of open_script()
   ScriptModel* script_ = nullptr;
   std::unique_ptr<Engine> engine_;
   CountingMetrics metrics_;

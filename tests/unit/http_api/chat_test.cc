@@ -1,4 +1,6 @@
 // /v1/chat/completions over a scripted model: whole and streamed answers.
+#include <thread>
+
 #include "tests/unit/http_api/api_fixture.h"
 
 namespace fathom::testing {
@@ -237,6 +239,45 @@ TEST_F(ChatTest, FailureInMidStreamIsOneErrorThenDone) {
   const Answer whole = post("/v1/chat/completions", body(false));
   EXPECT_EQ(whole.status, 500);
   EXPECT_FALSE(whole.error().empty());
+}
+
+TEST_F(ChatTest, AFullQueueIsA429ThatSaysWhenToComeBack) {
+  engine_options_.max_queued_requests = 1;
+  engine_options_.max_num_seqs = 1;
+  open_script();
+  script_->set_open(false);
+  std::vector<std::shared_ptr<FakeExchange>> accepted;
+  Answer refused;
+  for (int i = 0; i < 10 && refused.status == 0; ++i) {
+    auto exchange = start("/v1/chat/completions", body().dump(), std::to_string(i));
+    if (exchange->answers > 0) {
+      refused = finish(*exchange);
+    } else {
+      accepted.push_back(std::move(exchange));
+    }
+  }
+  EXPECT_EQ(refused.status, 429) << refused.raw;
+  EXPECT_EQ(refused.body["error"]["type"], "rate_limit_error");
+  EXPECT_EQ(refused.headers.count("Retry-After"), 1u);
+  // Several choices are accepted all or none.
+  Json several = body();
+  several["n"] = 4;
+  EXPECT_EQ(post("/v1/chat/completions", several).status, 429);
+  script_->set_open(true);
+  for (const auto& exchange : accepted) EXPECT_EQ(finish(*exchange).status, 200);
+  EXPECT_EQ(metrics_.started, metrics_.finished);
+}
+
+TEST_F(ChatTest, ClosingTheEngineEndsStreamsOnce) {
+  open_script();
+  script_->set_open(false);
+  const auto exchange = start("/v1/chat/completions", body(true).dump());
+  std::thread closing([this] { engine_.reset(); });
+  script_->set_open(true);
+  const Answer answer = finish(*exchange);
+  closing.join();
+  ASSERT_TRUE(answer.done);
+  EXPECT_EQ(exchange->answers, 1);
 }
 
 TEST_F(ChatTest, TimeoutIsA504) {
