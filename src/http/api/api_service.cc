@@ -1,6 +1,7 @@
 // The list of routes and what each does with its exchange.
 #include "http/api/api_service.h"
 
+#include <exception>
 #include <utility>
 
 #include "http/api/anthropic.h"
@@ -48,6 +49,17 @@ ApiResult<Job> read_job(const Service& service, const HttpRequest& request, cons
   return job;
 }
 
+// The last net under what the libraries throw: exceptions never leave this folder.
+template <typename T, typename Make>
+ApiResult<T> guarded(Make make) {
+  try {
+    return make();
+  } catch (const std::exception& e) {
+    return api::fail(
+        ApiError{500, std::string("The request met a defect of the server: ") + e.what(), "", ""});
+  }
+}
+
 Route generation_route(ServicePtr service, std::string path, Dialect dialect, const Schema& schema,
                        MakeJob make) {
   Route route;
@@ -56,7 +68,8 @@ Route generation_route(ServicePtr service, std::string path, Dialect dialect, co
   route.is_work = true;
   route.handler = [service = std::move(service), path, dialect, &schema,
                    make](std::shared_ptr<Exchange> exchange) {
-    ApiResult<Job> job = read_job(*service, exchange->request(), schema, make);
+    ApiResult<Job> job =
+        guarded<Job>([&] { return read_job(*service, exchange->request(), schema, make); });
     if (!job) return exchange->respond(api::error_response(job.error(), dialect));
     job->endpoint = path;
     job->dialect = dialect;
@@ -73,9 +86,10 @@ Route answer_route(ServicePtr service, std::string path, Dialect dialect, const 
   route.is_work = true;
   route.handler = [service = std::move(service), dialect, &schema,
                    make](std::shared_ptr<Exchange> exchange) {
-    std::vector<std::string> ignored;
-    ApiResult<Json> body = api::read_body(exchange->request(), schema, &ignored);
-    if (body) body = make(*service, *body);
+    ApiResult<Json> body = guarded<Json>([&]() -> ApiResult<Json> {
+      FATHOM_API_ASSIGN(const Json given, api::read_body(exchange->request(), schema, nullptr));
+      return make(*service, given);
+    });
     if (!body) return exchange->respond(api::error_response(body.error(), dialect));
     respond(*exchange, *body);
   };

@@ -47,6 +47,8 @@ std::string number_text(double value) {
 
 }  // namespace
 
+Schema::Schema(Kind kind) : kind_(kind) {}
+
 Schema Schema::any() {
   return Schema(Kind::kAny);
 }
@@ -275,7 +277,8 @@ ApiResult<void> Schema::check_object(const Json& value, const std::string& path,
     FATHOM_API_TRY(field.schema.check(*found, where, unknown));
   }
   if (open_ || unknown == nullptr) return {};
-  for (const auto& [key, element] : value.items()) {
+  for (auto element = value.begin(); element != value.end(); ++element) {
+    const std::string& key = element.key();
     const bool known = std::any_of(fields_.begin(), fields_.end(),
                                    [&](const Field& field) { return field.name == key; });
     if (!known) unknown->push_back(child_path(path, key));

@@ -65,7 +65,7 @@ class Schema {
   static constexpr double kHighest = std::numeric_limits<double>::infinity();
   static constexpr size_t kMany = std::numeric_limits<size_t>::max();
 
-  explicit Schema(Kind kind) : kind_(kind) {}
+  explicit Schema(Kind kind);  // not inline: Field is incomplete here
   bool accepts_type(const Json& value) const;
   ApiResult<void> check_number(const Json& value, const std::string& path) const;
   ApiResult<void> check_string(const Json& value, const std::string& path) const;
