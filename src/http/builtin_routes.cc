@@ -1,7 +1,9 @@
-// Answers the questions of load balancers and monitoring.
+// Answers the questions of load balancers and monitoring, and serves the page.
 #include "http/builtin_routes.h"
 
 #include <nlohmann/json.hpp>
+
+#include "http/page/page.h"
 
 namespace fathom {
 namespace {
@@ -38,25 +40,29 @@ Route open_route(const std::string& path, Handler handler) {
 
 std::vector<Route> builtin_routes(Gate& gate, Metrics& metrics, const std::string& version) {
   using Ptr = std::shared_ptr<Exchange>;
-  return {
-      open_route("/health",
-                 [](const Ptr& exchange) {
-                   exchange->respond(json_response(200, {{"status", "ok"}}));
-                 }),
-      open_route("/ready",
-                 [&gate](const Ptr& exchange) { exchange->respond(readiness(gate.phase())); }),
-      open_route("/metrics",
-                 [&metrics](const Ptr& exchange) {
-                   HttpResponse response;
-                   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-                   response.body = metrics.text();
-                   exchange->respond(std::move(response));
-                 }),
-      open_route("/version",
-                 [version](const Ptr& exchange) {
-                   exchange->respond(json_response(200, {{"version", version}}));
-                 }),
-  };
+  std::vector<Route> routes = page_routes();
+  routes.insert(
+      routes.end(),
+      {
+          open_route("/health",
+                     [](const Ptr& exchange) {
+                       exchange->respond(json_response(200, {{"status", "ok"}}));
+                     }),
+          open_route("/ready",
+                     [&gate](const Ptr& exchange) { exchange->respond(readiness(gate.phase())); }),
+          open_route("/metrics",
+                     [&metrics](const Ptr& exchange) {
+                       HttpResponse response;
+                       response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+                       response.body = metrics.text();
+                       exchange->respond(std::move(response));
+                     }),
+          open_route("/version",
+                     [version](const Ptr& exchange) {
+                       exchange->respond(json_response(200, {{"version", version}}));
+                     }),
+      });
+  return routes;
 }
 
 }  // namespace fathom

@@ -1,4 +1,4 @@
-// The routes that need no model: /health, /ready, /metrics, /version.
+// The routes that need no model: /health, /ready, /metrics, /version, the page at /.
 #pragma once
 
 #include <string>

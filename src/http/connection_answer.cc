@@ -133,7 +133,7 @@ void Connection::respond(uint64_t exchange, HttpResponse response) {
   if (answer == nullptr || answer->begun) return;
   answer->complete = true;  // first, since writing may find the client gone
   answer->on_closed = nullptr;
-  const bool body = !answer->head_only && response.status != 204;
+  const bool body = !answer->head_only && response.status != 204 && response.status != 304;
   answer->body_bytes = body ? response.body.size() : 0;
   write_head(response, response.body.size());
   if (body) push_output(response.body);

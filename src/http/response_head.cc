@@ -35,10 +35,11 @@ std::string response_head(const HttpResponse& response, const ResponseFraming& f
   std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status,
                                  std::string_view(reason.data(), reason.size()));
   add(head, "Date", http_date());
-  if (!response.content_type.empty() && response.status != 204) {
+  const bool bodiless = response.status == 204 || response.status == 304;
+  if (!response.content_type.empty() && !bodiless) {
     add(head, "Content-Type", response.content_type);
   }
-  if (framing.content_length && response.status != 204) {
+  if (framing.content_length && !bodiless) {
     add(head, "Content-Length", std::to_string(*framing.content_length));
   }
   if (framing.chunked) add(head, "Transfer-Encoding", "chunked");
