@@ -46,7 +46,8 @@ async function loadModels() {
   try {
     const { data } = await (await request("v1/models")).json();
     const chosen = picker.value;
-    picker.replaceChildren(...data.map((model) => element("option", { value: model.id, title: `${model.max_model_len} tokens of context` }, model.id)));
+    picker.replaceChildren(...data.map(({ id, max_model_len: length }) =>
+      element("option", { value: id, title: `${length} tokens of context` }, id)));
     if (data.some((model) => model.id === chosen)) picker.value = chosen;
     picker.disabled = false;
     modelsKnown = true;
@@ -71,7 +72,11 @@ function showState(state) {
 }
 
 function start() {
-  onKeyNeeded(askForKey);
+  onKeyNeeded(async (message) => {
+    const key = await askForKey(message);
+    if (key !== null) modelsKnown = false;  // the list may have been refused before
+    return key;
+  });
   const settings = new Settings(() => showSide(true));
   const chat = new Chat(() => {
     const options = settings.read();

@@ -78,8 +78,9 @@ export class Panel {
     this.show("m-running", String(get("num_requests_running")));
     this.show("m-waiting", String(get("num_requests_waiting")));
     const pages = get("kv_cache_pages");
-    this.show("m-kv", pages ? `${percent(get("kv_cache_usage_ratio"))} of ${bytes(get("kv_cache_memory_bytes"))}` : "–");
-    byId("m-kv-bar").value = get("kv_cache_usage_ratio");
+    const used = get("kv_cache_usage_ratio");
+    this.show("m-kv", pages ? `${percent(used)} of ${bytes(get("kv_cache_memory_bytes"))}` : "–");
+    byId("m-kv-bar").value = used;
     const asked = get("prefix_cache_queries_total");
     this.show("m-hits", asked ? percent(get("prefix_cache_hits_total") / asked) : "–");
     this.show("m-preemptions", String(get("num_preemptions_total")));

@@ -68,7 +68,9 @@ export class Settings {
       }
       if (place.value !== "") fields[name.replace("-", "_")] = Number(place.value);
     }
-    if (!field("seed").checkValidity()) return this.wrong(field("seed"), "Seed must be a whole number of up to 19 digits.");
+    if (!field("seed").checkValidity()) {
+      return this.wrong(field("seed"), "Seed must be a whole number of up to 19 digits.");
+    }
     if (field("thinking").value) fields.thinking = { type: field("thinking").value };
     if (field("tools").value.trim() !== "") {
       try {

@@ -4,6 +4,7 @@ import { MarkdownView } from "./markdown.js";
 
 const kSlowText = 50_000;  // characters from which on an answer is drawn less often while it grows
 const kSlowDraw = 400;     // ms
+const kMeasurable = 100;   // ms between the first and the last token that tell a speed
 
 export class UserTurn {
   constructor(text) {
@@ -156,9 +157,7 @@ export class AnswerTurn {
     if (this.finishReason === "length") notes.push("cut at the limit of tokens");
     const tokens = this.usage?.completion_tokens;
     if (tokens !== undefined) notes.push(`${tokens} ${tokens === 1 ? "token" : "tokens"}`);
-    if (tokens > 2 && this.last > this.first) {
-      notes.push(`${((tokens - 1) / (this.last - this.first) * 1000).toFixed(1)} tok/s`);
-    }
+    if (tokens > 0 && this.first) notes.push(`${this.speed(tokens).toFixed(1)} tok/s`);
     if (this.first) notes.push(`first token ${seconds(this.first - this.started)}`);
     if (this.usage) {
       const cached = this.usage.prompt_tokens_details?.cached_tokens ?? 0;
@@ -167,6 +166,14 @@ export class AnswerTurn {
     if (complete && this.seed) notes.push(`seed ${this.seed}`);
     if (this.fingerprint) notes.push(this.fingerprint);
     return notes;
+  }
+
+  // Tokens per second after the first one. Those of a short answer may arrive at once, which says
+  // nothing about the model: then over the whole time.
+  speed(tokens) {
+    const decoding = this.last - this.first;
+    if (decoding >= kMeasurable) return (tokens - 1) * 1000 / decoding;
+    return tokens * 1000 / Math.max(1, this.last - this.started);
   }
 
   showProblem(error) {
