@@ -77,7 +77,11 @@ export class Chat {
     if (!options || this.running) return;
     const turn = new AnswerTurn({
       retry: () => this.retry(turn),
-      sendResults: () => this.answer(),
+      sendResults: () => {
+        if (this.running || !this.options()) return false;
+        this.answer();
+        return true;
+      },
       onDraw: () => this.follow(),
     });
     const body = this.body(options);

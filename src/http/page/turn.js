@@ -57,7 +57,7 @@ function seconds(ms) {
 }
 
 export class AnswerTurn {
-  // actions: retry(), sendResults()
+  // actions: retry(), sendResults() -> false if it cannot be done now, onDraw()
   constructor(actions) {
     this.actions = actions;
     this.reasoning = "";
@@ -184,9 +184,9 @@ export class AnswerTurn {
 
   askForResults() {
     const send = button("Send results", () => {
+      if (!this.actions.sendResults()) return;
       send.remove();
       for (const call of this.calls) call.result.disabled = true;
-      this.actions.sendResults();
     }, { disabled: true, className: "primary" });
     const check = () => (send.disabled = this.calls.some((call) => call.result.value.trim() === ""));
     for (const call of this.calls) call.finish(check);
