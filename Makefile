@@ -38,8 +38,8 @@ asan: setup      ## all tests under AddressSanitizer and UndefinedBehaviorSaniti
 
 tsan: setup      ## the threaded parts under ThreadSanitizer
 	cmake --preset tsan
-	cmake --build --preset tsan -j $(JOBS) --target unit_core unit_stream unit_engine
-	ctest --test-dir build/tsan --output-on-failure -R '^(ThreadPool|TokenStream|Engine)'
+	cmake --build --preset tsan -j $(JOBS) --target unit_core unit_stream unit_scheduler unit_engine unit_http
+	ctest --test-dir build/tsan --output-on-failure -R '^(ThreadPool|TokenStream|Engine|Scheduler|Http|ApiKey|KeyLimits|Metrics)'
 
 fuzz: ## build the fuzz targets and run each for FUZZ_SECONDS (default 20)
 	@scripts/setup.sh --fuzz
