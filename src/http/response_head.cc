@@ -38,6 +38,10 @@ std::string response_head(const HttpResponse& response, const ResponseFraming& f
   const bool bodiless = response.status == 204 || response.status == 304;
   if (!response.content_type.empty() && !bodiless) {
     add(head, "Content-Type", response.content_type);
+    if (response.content_type.rfind("text/event-stream", 0) == 0) {
+      add(head, "Cache-Control", "no-cache");
+      add(head, "X-Accel-Buffering", "no");  // nginx would hold events back
+    }
   }
   if (framing.content_length && !bodiless) {
     add(head, "Content-Length", std::to_string(*framing.content_length));

@@ -36,6 +36,16 @@ TEST(ResponseHead, CannotBeSplit) {
   EXPECT_EQ(head.find("\r\n\r\n"), head.size() - 4);
 }
 
+TEST(ResponseHead, StreamsOfEventsAreNeitherKeptNorHeldBack) {
+  HttpResponse response;
+  response.content_type = "text/event-stream; charset=utf-8";
+  const std::string head = response_head(response, ResponseFraming());
+  EXPECT_NE(head.find("\r\nCache-Control: no-cache\r\n"), std::string::npos) << head;
+  EXPECT_NE(head.find("\r\nX-Accel-Buffering: no\r\n"), std::string::npos) << head;
+  response.content_type = "application/json";
+  EXPECT_EQ(response_head(response, ResponseFraming()).find("Cache-Control"), std::string::npos);
+}
+
 TEST(Errors, EventsHaveTheFormOfTheEndpoint) {
   const HttpError error{503, "Over.", "shutting_down", ""};
   EXPECT_EQ(error_event(error, "/v1/chat/completions", "r").substr(0, 16), "data: {\"error\":{");
