@@ -42,9 +42,9 @@ class Reply:
 class Server:
     """A running server; `with Server(...) as server` ends it hard if the test did not."""
 
-    def __init__(self, *arguments, model=NANO, wait=True, port=0):
+    def __init__(self, *arguments, model=NANO, wait=True, port=0, threads=1):
         self.stderr = tempfile.TemporaryFile()
-        command = [FATHOM, "serve", model, "--port", str(port), "--threads", "1", *map(str, arguments)]
+        command = [FATHOM, "serve", model, "--port", str(port), "--threads", str(threads), *map(str, arguments)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.stderr)
         self.summary = ""
         self.first_line = self.process.stdout.readline().decode()
