@@ -39,7 +39,7 @@ class OpenApi(ClientTest):
             done = subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=folder)
         self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-2000:])
         generated = re.search(r"([\d,]+) generated", done.stdout)
-        self.assertGreater(int(generated[1].replace(",", "")), 200, done.stdout[-1000:])
+        self.assertGreater(int(generated[1].replace(",", "")), 50, done.stdout[-1000:])
         self.wait_idle()
         self.assertEqual(self.server.get("/health").status, 200)
         self.assertEqual(json.loads(self.server.complete(model="nano", max_tokens=1).body)["object"], "text_completion")
