@@ -162,7 +162,8 @@ Json operation_json(const Operation& operation) {
   }
   Json good = answer_json("The answer.", ref(operation.answer));
   if (operation.streams) {
-    good["content"]["text/event-stream"] = {{"schema", {{"type", "string"}}}};
+    // No schema: OpenAPI 3.1 cannot describe single events, and tools take one for that.
+    good["content"]["text/event-stream"] = Json::object();
   }
   const Json wrong = ref(operation.dialect == Dialect::kAnthropic ? "AnthropicError" : "Error");
   Json& answers = out["responses"];
