@@ -60,8 +60,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const Outcome whole = parse(bytes, bytes.size());
   if (whole.done) {
-    // Pieces change neither what a good request says nor whether it is one.
-    require(parse(bytes, 1 + data[0] % 16) == whole);
+    // Pieces change neither what a good request says nor whether it is one. Near the limit of the
+    // header they may: Beast counts whole lines as they come.
+    if (bytes.size() <= kMaxHeader) require(parse(bytes, 1 + data[0] % 16) == whole);
     if (const auto target = fathom::parse_target(whole.target)) {
       require(target->path.find('\0') == std::string::npos);
     }
