@@ -74,7 +74,7 @@ void add_replay(CLI::App& app, Action& action) {
   command->footer(
       "Each request runs alone, with the seed that it had; token ids, text, log-probabilities and\n"
       "the bytes of the answer are compared. Exit code 1 if anything differs.\n"
-      "Example:\n"
+      "Examples:\n"
       "  fathom replay MODEL requests.jsonl");
   command->callback([flags, &action] { action = [flags] { return replay(*flags); }; });
 }

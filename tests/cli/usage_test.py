@@ -47,7 +47,8 @@ class WrongUsage(unittest.TestCase):
         self.assert_usage_error("--log-level", "error", "fly", says="fly")
         self.assert_usage_error("--fly", says="--fly")
         for command in COMMANDS:
-            self.assert_usage_error(command, MODEL, "--no-such-option", says="--no-such-option")
+            log = ["requests.jsonl"] if command == "replay" else []
+            self.assert_usage_error(command, MODEL, *log, "--no-such-option", says="--no-such-option")
 
     def test_missing_model(self):
         for command in COMMANDS:
