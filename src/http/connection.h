@@ -67,7 +67,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send(uint64_t exchange, std::string_view chunk);
   void end_stream(uint64_t exchange);
   void on_closed(uint64_t exchange, std::function<void()> callback);
-  void charge(uint64_t exchange, int64_t tokens);
+  void charge(uint64_t exchange, const std::string& key, int64_t tokens);
   void abandoned(uint64_t exchange);
 
  private:

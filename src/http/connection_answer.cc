@@ -44,7 +44,7 @@ class LiveExchange final : public Exchange {
   void on_closed(std::function<void()> callback) override {
     connection_->on_closed(number_, std::move(callback));
   }
-  void charge(int64_t tokens) override { connection_->charge(number_, tokens); }
+  void charge(int64_t tokens) override { connection_->charge(number_, request_.key, tokens); }
 
  private:
   std::shared_ptr<Connection> connection_;
@@ -178,10 +178,10 @@ void Connection::on_closed(uint64_t exchange, std::function<void()> callback) {
   }
 }
 
-void Connection::charge(uint64_t exchange, int64_t tokens) {
-  if (!answer_ || answer_->number != exchange || state_ != State::kAnswering) return;
-  answer_->tokens += tokens;
-  if (!answer_->key.empty()) host_.gate.keys().charge(answer_->key, tokens);
+// A client that leaves has still used what was computed for it.
+void Connection::charge(uint64_t exchange, const std::string& key, int64_t tokens) {
+  if (!key.empty()) host_.gate.keys().charge(key, tokens);
+  if (answer_ && answer_->number == exchange) answer_->tokens += tokens;
 }
 
 // Its last holder dropped the exchange.

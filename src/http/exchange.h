@@ -38,8 +38,8 @@ struct HttpResponse {
 // The methods but post() and cancelled() are called on the connection's thread: inside a handler,
 // inside on_closed()'s callback and inside work that was handed to post(). Exactly one of respond()
 // and begin_stream() ... end_stream() answers an exchange. After the connection is gone all of them
-// do nothing. A handler may keep the shared pointer as long as it needs it; dropping the last one
-// without an answer gives the client a 500.
+// but charge() do nothing. A handler may keep the shared pointer as long as it needs it; dropping
+// the last one without an answer gives the client a 500.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -51,14 +51,14 @@ class Exchange {
 
   virtual void respond(HttpResponse response) = 0;
   virtual void begin_stream(HttpResponse head) = 0;  // then chunks, as they come
-  virtual void send(
-      std::string chunk) = 0;  // buffered; a reader that falls too far behind is closed
+  virtual void send(std::string chunk) = 0;          // a reader that falls far behind is closed
   virtual void end_stream() = 0;
 
   // `callback` runs once if the connection ends (client gone, too slow, server stopped hard) before
   // the answer is complete; at once (through post) if it is gone already.
   virtual void on_closed(std::function<void()> callback) = 0;
-  // Counts prompt and completion tokens against the limits of the request's API key.
+  // Counts prompt and completion tokens against the limits of the request's API key, as they are
+  // computed; also after the connection is gone.
   virtual void charge(int64_t tokens) = 0;
 };
 

@@ -156,7 +156,8 @@ void Generation::drain() {
 
 void Generation::handle(size_t index, const StreamEvent& event) {
   Choice& choice = choices_[index];
-  measure(&choice, event);
+  measure(index, event);
+  charge(index, event);
   if (service_->options().request_log) record(&choice, event);
   if (event.finished) {
     choice.finished = true;
@@ -175,7 +176,8 @@ void Generation::handle(size_t index, const StreamEvent& event) {
   if (service_->options().request_log) log_answer();
 }
 
-void Generation::measure(Choice* choice, const StreamEvent& event) {
+void Generation::measure(size_t index, const StreamEvent& event) {
+  Choice* choice = &choices_[index];
   ServiceMetrics& metrics = service_->metrics();
   if (!event.token_ids.empty()) {
     const double now = now_seconds();
@@ -186,9 +188,24 @@ void Generation::measure(Choice* choice, const StreamEvent& event) {
     }
     choice->last_token = now;
   }
-  if (!event.finished) return;
-  metrics.request_finished(job_.endpoint, event);
-  exchange_->charge(int64_t{event.usage.prompt_tokens} + event.usage.completion_tokens);
+  if (event.finished) metrics.request_finished(job_.endpoint, event);
+}
+
+// As tokens come, so that a client that leaves has paid for what it got; the prompt once for all of
+// its choices, as in usage.
+void Generation::charge(size_t index, const StreamEvent& event) {
+  const auto n = static_cast<size_t>(job_.params.n);
+  Choice& first = choices_[index - index % n];
+  Choice& choice = choices_[index];
+  int64_t tokens = static_cast<int64_t>(event.token_ids.size());
+  if (event.finished) tokens = event.usage.completion_tokens - choice.charged;
+  choice.charged += tokens;
+  const bool computed = !event.token_ids.empty() || !event.prompt_logprobs.empty();
+  if (computed && !first.prompt_charged) {
+    first.prompt_charged = true;
+    tokens += static_cast<int64_t>(job_.prompts[index / n].size());
+  }
+  if (tokens != 0) exchange_->charge(tokens);
 }
 
 void Generation::record(Choice* choice, const StreamEvent& event) const {

@@ -43,6 +43,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
     bool finished = false;
     double submitted = 0;    // now_seconds()
     double last_token = -1;  // -1: none yet
+    int64_t charged = 0;     // completion tokens that were charged
+    bool prompt_charged = false;
     // For the request log.
     std::vector<int32_t> token_ids;
     std::string text;
@@ -56,7 +58,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void wake();
   void drain();
   void handle(size_t index, const StreamEvent& event);
-  void measure(Choice* choice, const StreamEvent& event);
+  void measure(size_t index, const StreamEvent& event);
+  void charge(size_t index, const StreamEvent& event);
   void record(Choice* choice, const StreamEvent& event) const;
   void fail(const ApiError& error);
   void cancel_all();

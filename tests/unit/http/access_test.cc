@@ -76,6 +76,20 @@ TEST(HttpAccess, HoldsKeysToTheirLimits) {
   EXPECT_GT(std::stoi(spent.header("Retry-After")), 80);
 }
 
+TEST(HttpAccess, ADisconnectDoesNotSaveTokens) {
+  TestServer server;
+  ASSERT_TRUE(server.keys.replace({make_api_key("a", "sk-1", {0, 20, 0})}).ok());
+  const std::string headers = "Content-Type: application/json\r\nx-api-key: sk-1\r\n";
+  HttpClient client = server.client();
+  client.send(post("/v1/hold", "{}", headers));
+  const auto held = server.held.take();
+  client.close();
+  EXPECT_TRUE(eventually([&] { return server.closed == 1; }));
+  held->post([held] { held->charge(25); });
+  EXPECT_TRUE(
+      eventually([&] { return server.ask(post("/v1/echo", "{}", headers)).status == 429; }));
+}
+
 TEST(HttpAccess, ADisconnectGivesTheSlotBack) {
   TestServer server;
   ASSERT_TRUE(server.keys.replace({make_api_key("a", "sk-1", {0, 0, 1})}).ok());
