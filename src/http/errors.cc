@@ -16,10 +16,35 @@ bool anthropic(std::string_view path) {
   return below(path, "/v1/messages");
 }
 
-const char* openai_type(int status) {
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json() : Json(text);
+}
+
+Json error_json(const HttpError& error, std::string_view path, std::string_view request_id) {
+  if (anthropic(path)) {
+    return {{"type", "error"},
+            {"error", {{"type", anthropic_error_type(error.status)}, {"message", error.message}}},
+            {"request_id", std::string(request_id)}};
+  }
+  return {{"error",
+           {{"message", error.message},
+            {"type", openai_error_type(error.status)},
+            {"param", text_or_null(error.param)},
+            {"code", text_or_null(error.code)}}}};
+}
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+const char* openai_error_type(int status) {
   switch (status) {
     case 401:
       return "authentication_error";
+    case 404:
+      return "not_found_error";
     case 429:
       return "rate_limit_error";
     case 503:
@@ -29,7 +54,7 @@ const char* openai_type(int status) {
   }
 }
 
-const char* anthropic_type(int status) {
+const char* anthropic_error_type(int status) {
   switch (status) {
     case 401:
       return "authentication_error";
@@ -43,33 +68,12 @@ const char* anthropic_type(int status) {
       return "rate_limit_error";
     case 503:
       return "overloaded_error";
+    case 504:
+      return "timeout_error";
     default:
       return status >= 500 ? "api_error" : "invalid_request_error";
   }
 }
-
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json() : Json(text);
-}
-
-Json error_json(const HttpError& error, std::string_view path, std::string_view request_id) {
-  if (anthropic(path)) {
-    return {{"type", "error"},
-            {"error", {{"type", anthropic_type(error.status)}, {"message", error.message}}},
-            {"request_id", std::string(request_id)}};
-  }
-  return {{"error",
-           {{"message", error.message},
-            {"type", openai_type(error.status)},
-            {"param", text_or_null(error.param)},
-            {"code", text_or_null(error.code)}}}};
-}
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-}  // namespace
 
 HttpResponse error_response(const HttpError& error, std::string_view path,
                             std::string_view request_id) {

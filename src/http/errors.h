@@ -15,6 +15,10 @@ struct HttpError {
   std::string param;    // the field at fault; "" = null
 };
 
+// "error"."type" of a status in the two forms.
+const char* openai_error_type(int status);
+const char* anthropic_error_type(int status);
+
 // Anthropic's form {"type": "error", "error": {"type", "message"}, "request_id"} below
 // /v1/messages, with the header request-id; OpenAI's {"error": {"message", "type", "param",
 // "code"}} elsewhere.

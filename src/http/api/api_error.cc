@@ -3,38 +3,13 @@
 
 #include <utility>
 
+#include "http/errors.h"
+
 namespace fathom::api {
 
 namespace {
 
 constexpr const char* kRetryAfterSeconds = "1";
-
-const char* openai_type(int status) {
-  if (status == 401) return "authentication_error";
-  if (status == 404) return "not_found_error";
-  if (status == 429) return "rate_limit_error";
-  if (status >= 500) return "server_error";
-  return "invalid_request_error";
-}
-
-const char* anthropic_type(int status) {
-  switch (status) {
-    case 401:
-      return "authentication_error";
-    case 404:
-      return "not_found_error";
-    case 413:
-      return "request_too_large";
-    case 429:
-      return "rate_limit_error";
-    case 503:
-      return "overloaded_error";
-    case 504:
-      return "timeout_error";
-    default:
-      return status >= 500 ? "api_error" : "invalid_request_error";
-  }
-}
 
 int http_status(Code code) {
   switch (code) {
@@ -76,9 +51,9 @@ ApiError from_status(const Status& status, const std::string& param) {
 Json error_body(const ApiError& error, Dialect dialect) {
   if (dialect == Dialect::kAnthropic) {
     return {{"type", "error"},
-            {"error", {{"type", anthropic_type(error.status)}, {"message", error.message}}}};
+            {"error", {{"type", anthropic_error_type(error.status)}, {"message", error.message}}}};
   }
-  Json fields = {{"message", error.message}, {"type", openai_type(error.status)}};
+  Json fields = {{"message", error.message}, {"type", openai_error_type(error.status)}};
   fields["param"] = error.param.empty() ? Json(nullptr) : Json(error.param);
   fields["code"] = error.code.empty() ? Json(nullptr) : Json(error.code);
   return {{"error", std::move(fields)}};

@@ -149,19 +149,11 @@ class StreamedChatReply : public ChatReplyBase {
   }
 
   void end(Exchange& exchange) override {
-    if (options_.params.include_usage) {
-      Json chunk = envelope("chat.completion.chunk");
-      chunk["choices"] = Json::array();
-      chunk["usage"] = usage_json(counter_.counts());
-      exchange.send(sse_data(chunk));
-    }
-    exchange.send(kSseDone);
-    exchange.end_stream();
+    end_openai_stream(exchange, envelope("chat.completion.chunk"),
+                      options_.params.include_usage ? &counter_.counts() : nullptr);
   }
   void fail(Exchange& exchange, const ApiError& error) override {
-    exchange.send(sse_data(error_body(error, Dialect::kOpenAi)));
-    exchange.send(kSseDone);
-    exchange.end_stream();
+    fail_openai_stream(exchange, error);
   }
 
  private:

@@ -190,19 +190,11 @@ class StreamedCompletionReply : public CompletionReply {
     exchange.send(sse_data(chunk));
   }
   void end(Exchange& exchange) override {
-    if (options_.params.include_usage) {
-      Json chunk = envelope();
-      chunk["choices"] = Json::array();
-      chunk["usage"] = usage_json(counter_.counts());
-      exchange.send(sse_data(chunk));
-    }
-    exchange.send(kSseDone);
-    exchange.end_stream();
+    end_openai_stream(exchange, envelope(),
+                      options_.params.include_usage ? &counter_.counts() : nullptr);
   }
   void fail(Exchange& exchange, const ApiError& error) override {
-    exchange.send(sse_data(error_body(error, Dialect::kOpenAi)));
-    exchange.send(kSseDone);
-    exchange.end_stream();
+    fail_openai_stream(exchange, error);
   }
 };
 

@@ -68,6 +68,22 @@ std::string sse_event(const std::string& event, const Json& value) {
   return "event: " + event + "\n" + sse_data(value);
 }
 
+void end_openai_stream(Exchange& exchange, Json envelope, const TokenCounts* usage) {
+  if (usage != nullptr) {
+    envelope["choices"] = Json::array();
+    envelope["usage"] = usage_json(*usage);
+    exchange.send(sse_data(envelope));
+  }
+  exchange.send(kSseDone);
+  exchange.end_stream();
+}
+
+void fail_openai_stream(Exchange& exchange, const ApiError& error) {
+  exchange.send(sse_data(error_body(error, Dialect::kOpenAi)));
+  exchange.send(kSseDone);
+  exchange.end_stream();
+}
+
 ByteHash::ByteHash() : state_(XXH64_createState()) {
   if (state_) XXH64_reset(state_.get(), 0);
 }

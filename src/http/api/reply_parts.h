@@ -43,6 +43,10 @@ std::string sse_event(const std::string& event, const Json& value);  // event: .
 inline constexpr const char* kSseDone = "data: [DONE]\n\n";
 inline constexpr const char* kSseType = "text/event-stream";
 
+// The ends of OpenAI's streams: a last chunk with the usage if it is wanted, or an error.
+void end_openai_stream(Exchange& exchange, Json envelope, const TokenCounts* usage);
+void fail_openai_stream(Exchange& exchange, const ApiError& error);
+
 // A hash of bytes that come in pieces (XXH64).
 class ByteHash {
  public:
