@@ -39,6 +39,8 @@ std::string shown(const Json& value) {
   return text;
 }
 
+constexpr double kFits = 2147483647.0;  // maxima from here on only say that the type holds it
+
 std::string number_text(double value) {
   return std::fabs(value) < 1e15 && value == std::floor(value)
              ? fmt::format("{}", static_cast<int64_t>(value))
@@ -171,8 +173,10 @@ ApiResult<void> Schema::check(const Json& value, const std::string& path,
                               std::vector<std::string>* unknown) const {
   if (kind_ == Kind::kRefused && !value.is_null()) return fail(path, description_);
   if (!accepts_type(value)) {
+    const bool whole_but_huge = kind_ == Kind::kInteger && value.is_number_float() &&
+                                std::fabs(value.get<double>()) > 0x1p53;
     return fail(path, fmt::format("{} must be {}, not {}.", named(path), expectation(),
-                                  type_in_words(value)));
+                                  whole_but_huge ? "a number of that size" : type_in_words(value)));
   }
   if (value.is_null()) return {};
   switch (kind_) {
@@ -228,8 +232,11 @@ ApiResult<void> Schema::check_number(const Json& value, const std::string& path)
   const double number = value.get<double>();
   const bool low = least_excluded_ ? !(number > least_) : !(number >= least_);
   if (low || !(number <= most_)) {
-    return fail(path,
-                fmt::format("{} is {}; it must be {}.", named(path), shown(value), range_text()));
+    // range_text() leaves out bounds that only mean "fits".
+    const bool too_large = !low && most_ >= kFits;
+    const std::string range =
+        too_large ? fmt::format("at most {}", number_text(most_)) : range_text();
+    return fail(path, fmt::format("{} is {}; it must be {}.", named(path), shown(value), range));
   }
   return {};
 }
@@ -309,11 +316,13 @@ std::string Schema::range_text() const {
     return fmt::format("above {} and at most {}", number_text(least_), number_text(most_));
   }
   if (least_excluded_) return fmt::format("above {}", number_text(least_));
-  if (std::isfinite(least_) && std::isfinite(most_) && most_ < 2147483647.0) {
+  if (std::isfinite(least_) && std::isfinite(most_) && most_ < kFits) {
     return fmt::format("between {} and {}", number_text(least_), number_text(most_));
   }
-  if (std::isfinite(least_)) return fmt::format("at least {}", number_text(least_));
-  if (std::isfinite(most_)) return fmt::format("at most {}", number_text(most_));
+  if (std::isfinite(least_) && least_ > -0x1p63) {
+    return fmt::format("at least {}", number_text(least_));
+  }
+  if (most_ < kFits) return fmt::format("at most {}", number_text(most_));
   return "";
 }
 

@@ -48,7 +48,9 @@ TEST_F(ValidationTest, RangesOfParameters) {
   refused_chat("logit_bias", {{"100000", 1}}, "the model's ids are 0 to 511", "logit_bias");
   refused_chat("stop_token_ids", {-1}, "at least 0", "stop_token_ids[0]");
   refused_chat("stop_token_ids", {512}, "the model's ids are 0 to 511", "stop_token_ids");
-  refused_chat("seed", 1e30, "must be an integer");
+  refused_chat("stop_token_ids", {int64_t{1} << 40}, "it must be at most 2147483647",
+               "stop_token_ids[0]");
+  refused_chat("seed", 1e30, "seed must be an integer, not a number of that size.");
 }
 
 TEST_F(ValidationTest, TypesOfParameters) {
