@@ -11,7 +11,7 @@ packages=(
   nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev libexpected-dev
   libxxhash-dev libminizip-dev zlib1g-dev libutf8proc-dev libedit-dev
   libboost-dev libssl-dev prometheus-cpp-dev
-  libgtest-dev libgmock-dev librapidcheck-dev zstd python3 python3-venv
+  libgtest-dev libgmock-dev librapidcheck-dev zstd curl python3 python3-venv
 )
 for option in "$@"; do
   case "$option" in
